@@ -17,31 +17,30 @@ std::string Quartiles(const TimeSpread& spread) {
                       Milliseconds(spread.upper_quartile));
 }
 
-std::vector<std::string> RowOf(const std::string& name, const StageTimes& times, Bytes output,
-                               Bytes saved, Bytes overhead) {
-  return {name,
+template <class Step>
+std::vector<std::string> RowOf(const Step& step, const StageTimes& times, Bytes saved) {
+  return {step.name,
           Milliseconds(times.forward.median),
           Quartiles(times.forward),
+          Milliseconds(step.stopped_time()),
           Milliseconds(times.backward.median),
           Quartiles(times.backward),
-          Mebibytes(output),
+          Mebibytes(step.output),
           Mebibytes(saved),
-          Mebibytes(overhead)};
+          Mebibytes(step.backward_overhead)};
 }
 
 void AddRows(const Chain& chain, const std::vector<StageTimes>& times, Table* table) {
   for (int l = 1; l <= chain.length() + 1; ++l) {
     const Stage& stage = chain.stage(l);
-    table->AddRow(RowOf(stage.name, times[static_cast<size_t>(l) - 1], stage.output, stage.saved,
-                        stage.backward_overhead));
+    table->AddRow(RowOf(stage, times[static_cast<size_t>(l) - 1], stage.saved));
   }
 }
 
 void AddRows(const Graph& graph, const std::vector<StageTimes>& times, Table* table) {
   for (int v = 0; v < graph.size(); ++v) {
     const Vertex& vertex = graph.vertex(v);
-    table->AddRow(RowOf(vertex.name, times[static_cast<size_t>(v)], vertex.output,
-                        vertex.extra_saved, vertex.backward_overhead));
+    table->AddRow(RowOf(vertex, times[static_cast<size_t>(v)], vertex.extra_saved));
   }
 }
 
@@ -64,6 +63,7 @@ std::string ProfileText(const Profile& profile, const ProfileReport& report) {
   Table table({{graph ? "vertex" : "stage", ""},
                {"forward", "ms"},
                {"its quartiles", "ms"},
+               {"to save again", "ms"},
                {"backward", "ms"},
                {"its quartiles", "ms"},
                {"output", "MiB"},

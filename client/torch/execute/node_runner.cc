@@ -102,11 +102,15 @@ void NodeRunner::CheckModes(int v) {
   }
 }
 
+void NodeRunner::CountForward(int v) {
+  ++forwards_;
+  if (has_run(v)) ++recomputed_forwards_;
+}
+
 at::Tensor NodeRunner::Call(int v, const std::vector<at::Tensor>& inputs) {
   CheckModes(v);
   RepeatableForward& run = runs_[static_cast<size_t>(v)];
-  ++forwards_;
-  if (run.has_run()) ++recomputed_forwards_;
+  CountForward(v);
   const AutocastScope autocast(autocast_);
   return run.Run(model_->node(v).buffers, device_, [&] { return CallOnce(v, inputs); });
 }
@@ -148,6 +152,31 @@ SavedNode NodeRunner::RunWithGraph(int v, const std::vector<at::Tensor>& inputs)
   }
   saved.output = ForwardInGraph(v, saved.passed);
   return saved;
+}
+
+void NodeRunner::ForwardStopped(int v, const std::vector<at::Tensor>& inputs, SavedSlots* slots) {
+  if (!slots->owns()) {
+    CheckModes(v);
+    return CountForward(v);
+  }
+  SavedSlots::Refilling refilling(slots, /*stops=*/true);
+  try {
+    RunWithGraph(v, inputs);
+  } catch (...) {
+    // Whatever those in between have made of what ended it.
+    if (!refilling.stopped()) throw;
+  }
+  refilling.Check();
+}
+
+std::unordered_set<const c10::StorageImpl*> NodeRunner::HeldByOthers(
+    int v, const std::vector<at::Tensor>& inputs, const at::Tensor& output) const {
+  std::unordered_set<const c10::StorageImpl*> held;
+  InsertStorages(inputs, &held);
+  InsertStorages({output, target_}, &held);
+  InsertStorages(model_->node(v).parameters, &held);
+  InsertStorages(model_->node(v).buffers, &held);
+  return held;
 }
 
 at::Tensor NodeRunner::ForwardInGraph(int v, const std::vector<at::Tensor>& passed) {

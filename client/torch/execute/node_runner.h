@@ -17,6 +17,7 @@
 
 #include "client/torch/execute/parameter_gradients.h"
 #include "client/torch/execute/repeatable_forward.h"
+#include "client/torch/execute/saved_slots.h"
 #include "client/torch/model/autocast_state.h"
 #include "client/torch/model/graph_model.h"
 
@@ -56,6 +57,13 @@ class NodeRunner {
   SavedNode ForwardSaving(int v, const std::vector<at::Tensor>& inputs);
   // With a graph of its own, in whatever scope the caller has for what that saves.
   SavedNode RunWithGraph(int v, const std::vector<at::Tensor>& inputs);
+  // Again, for nothing but what the slots of its first forward own: ends at the last of these, or runs not at all where
+  // there is none.
+  void ForwardStopped(int v, const std::vector<at::Tensor>& inputs, SavedSlots* slots);
+  // Storages that others hold than what v saves: those of its inputs, output, parameters and buffers, and the target.
+  std::unordered_set<const c10::StorageImpl*> HeldByOthers(int v,
+                                                           const std::vector<at::Tensor>& inputs,
+                                                           const at::Tensor& output) const;
   // In a graph of the caller's: `passed` are the node's inputs as they are in it, equal ones one tensor.
   at::Tensor ForwardInGraph(int v, const std::vector<at::Tensor>& passed);
   // Uses up the graph, adds to the parameters' gradients (those of tied ones after their last
@@ -86,6 +94,7 @@ class NodeRunner {
 
  private:
   void CheckModes(int v);
+  void CountForward(int v);
   at::Tensor Call(int v, const std::vector<at::Tensor>& inputs);
   at::Tensor CallOnce(int v, std::vector<at::Tensor> inputs);
   at::Tensor LeafOf(int input, const at::Tensor& value) const;

@@ -344,16 +344,6 @@ void PlanCursor::InsertPassages(int v, const at::Tensor& output, uint64_t number
   }
 }
 
-std::unordered_set<const c10::StorageImpl*> PlanCursor::HeldByOthers(
-    int v, const std::vector<at::Tensor>& inputs, const at::Tensor& output) const {
-  std::unordered_set<const c10::StorageImpl*> held;
-  InsertStorages(inputs, &held);
-  InsertStorages({output, target_}, &held);
-  InsertStorages(model_.node(v).parameters, &held);
-  InsertStorages(model_.node(v).buffers, &held);
-  return held;
-}
-
 void PlanCursor::RunForExtras(int v, bool saves, const std::function<at::Tensor()>& forward) {
   if (!saves || !plan_->moves_extras[static_cast<size_t>(v)]) {
     forward();
@@ -376,7 +366,7 @@ at::Tensor PlanCursor::FirstForwardAlone(int v, bool saves) {
                                             plan_->never_drops[static_cast<size_t>(v)]);
       graph = runner_.ForwardSaving(v, inputs);
     }
-    slots.Settle(HeldByOthers(v, inputs, graph.output));
+    slots.Settle(runner_.HeldByOthers(v, inputs, graph.output), graph.output);
     return plan_->owns_memory[static_cast<size_t>(v)] ? graph.output : at::Tensor();
   });
   NoteOutput(v, graph.output);
@@ -398,7 +388,7 @@ at::Tensor PlanCursor::FirstForward(int v, bool saves) {
       output = runner_.ForwardInGraph(v, inputs);
     }
     CheckParameters(v, output);
-    slots.Settle(HeldByOthers(v, inputs, output));
+    slots.Settle(runner_.HeldByOthers(v, inputs, output), output);
     return plan_->owns_memory[static_cast<size_t>(v)] ? output : at::Tensor();
   };
   RunForExtras(v, saves, run);
@@ -459,6 +449,13 @@ at::Tensor PlanCursor::ForwardAgain(int v, bool saves) {
   return output;
 }
 
+void PlanCursor::ForwardStopped(int v) {
+  RunForExtras(v, /*saves=*/true, [&] {
+    runner_.ForwardStopped(v, ValuesOfInputs(v), &slots_[static_cast<size_t>(v)]);
+    return at::Tensor();
+  });
+}
+
 void PlanCursor::RunForward(const Instruction& instruction) {
   const int v = plan_->NodeOf(instruction);
   if (v == model_.size()) return;  // a loss that the caller has run
@@ -470,6 +467,9 @@ void PlanCursor::RunForward(const Instruction& instruction) {
   // A graph that holds nothing of its own costs nothing, and the backward may want it.
   const bool saves = keeps || plan_->saves_nothing[static_cast<size_t>(v)];
   const bool again = runner_.has_run(v);
+  if (plan_->stops[next_] && !slots_[static_cast<size_t>(v)].saves_output()) {
+    return ForwardStopped(v);
+  }
   tensors_->PutOutput(v, again ? ForwardAgain(v, saves) : FirstForward(v, saves), keeps);
   if (!again && !plan_->callers_loss() && model_.is_unread(v)) AddLoss(v);
 }

@@ -138,15 +138,14 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   at::Tensor FirstForward(int v, bool saves);
   at::Tensor FirstForwardAlone(int v, bool saves);
   at::Tensor ForwardAgain(int v, bool saves);
+  // Again, for what v saves alone.
+  void ForwardStopped(int v);
   std::vector<at::Tensor> ValuesOfInputs(int v) const;
   std::vector<at::Tensor> InputsInGraph(int v) const;
   at::Tensor& GradientOf(int v) { return gradients_[static_cast<size_t>(runner_.Giver(v))]; }
   // Between v's own graph and what it reads; `number` is theirs among autograd's nodes.
   NodePtr FirstGradient(const torch::autograd::Edge& edge, uint64_t number) const;
   void InsertPassages(int v, const at::Tensor& output, uint64_t number);
-  std::unordered_set<const c10::StorageImpl*> HeldByOthers(int v,
-                                                           const std::vector<at::Tensor>& inputs,
-                                                           const at::Tensor& output) const;
   // All that is held when a step begins.
   void Begin();
   // The same where the caller goes through a graph again that he kept.

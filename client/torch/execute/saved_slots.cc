@@ -85,11 +85,14 @@ class SlotHooks final : public torch::autograd::SavedVariableHooks {
   std::shared_ptr<SavedSlot> slot_;
 };
 
-// Of a graph that nobody runs backward.
+// Ends a forward of which nothing more is needed. Of no type that code between here and there would catch by name.
+struct ForwardStopped {};
+
+// Of a graph that nobody runs backward. `stopped`, unless that is null: this is the last that the forward is run for.
 class FillingHooks final : public torch::autograd::SavedVariableHooks {
  public:
-  FillingHooks(std::shared_ptr<SavedSlot> slot, size_t number)
-      : slot_(std::move(slot)), number_(number) {}
+  FillingHooks(std::shared_ptr<SavedSlot> slot, size_t number, bool* stopped)
+      : slot_(std::move(slot)), number_(number), stopped_(stopped) {}
 
   void call_pack_hook(const at::Tensor& tensor) override {
     const std::shared_ptr<SavedSlot> slot = std::move(slot_);
@@ -103,6 +106,9 @@ class FillingHooks final : public torch::autograd::SavedVariableHooks {
     slot->value = WithoutGraph(tensor);
     slot->counter = torch::autograd::impl::version_counter(tensor);
     slot->version = slot->counter.current_version();
+    if (stopped_ == nullptr) return;
+    *stopped_ = true;
+    throw ForwardStopped();
   }
 
   at::Tensor call_unpack_hook() override {
@@ -113,6 +119,7 @@ class FillingHooks final : public torch::autograd::SavedVariableHooks {
  private:
   std::shared_ptr<SavedSlot> slot_;
   size_t number_;
+  bool* stopped_;
 };
 
 }  // namespace
@@ -122,29 +129,60 @@ std::unique_ptr<torch::autograd::SavedVariableHooks> SavedSlots::Recording::Make
 }
 
 std::unique_ptr<torch::autograd::SavedVariableHooks> SavedSlots::Refilling::MakeHooks() {
+  if (stopped_) throw ForwardStopped();  // somebody has caught the first one
   if (filled_ == slots_->slots_.size()) {
     throw StageRuleError("its forward saved more tensors when it ran again than at first");
   }
   const size_t number = filled_++;
-  return std::make_unique<FillingHooks>(slots_->slots_[number].lock(), number);
+  return std::make_unique<FillingHooks>(slots_->slots_[number].lock(), number,
+                                        stops_ && filled_ == end_ ? &stopped_ : nullptr);
 }
 
 void SavedSlots::Refilling::Check() const {
-  if (filled_ == slots_->slots_.size()) return;
+  if (filled_ == end_) return;
   throw StageRuleError(absl::StrCat("its forward saved ", slots_->slots_.size(),
                                     " tensors at first and ", filled_, " when it ran again"));
 }
 
-void SavedSlots::Settle(const std::unordered_set<const c10::StorageImpl*>& held_by_others) {
+void SavedSlots::Settle(const std::unordered_set<const c10::StorageImpl*>& held_by_others,
+                        const at::Tensor& output) {
   for (const std::weak_ptr<SavedSlot>& known : slots_) {
     const std::shared_ptr<SavedSlot> slot = known.lock();
     if (slot == nullptr) continue;
     held_.push_back(slot);
     StoragePtr storage = slot->storage.lock();
+    saves_output_ = saves_output_ || (storage != nullptr && storage.get() == StorageOf(output));
     slot->own = storage == nullptr || held_by_others.count(storage.get()) == 0;
     if (!slot->own && !slot->value.defined()) slot->value = FromStorage(*slot, std::move(storage));
     slot->storage.reset();
   }
+}
+
+size_t SavedSlots::EndOfOwn() const {
+  for (size_t end = slots_.size(); end > 0; --end) {
+    const std::shared_ptr<SavedSlot> slot = slots_[end - 1].lock();
+    if (slot != nullptr && slot->own) return end;
+  }
+  return 0;
+}
+
+SavedSlots SavedSlots::Emptied() const {
+  SavedSlots emptied;
+  emptied.saves_output_ = saves_output_;
+  for (const std::weak_ptr<SavedSlot>& known : slots_) {
+    const std::shared_ptr<SavedSlot> slot = known.lock();
+    if (slot == nullptr) {
+      emptied.slots_.emplace_back();
+      continue;
+    }
+    emptied.held_.push_back(std::make_shared<SavedSlot>());
+    SavedSlot& copy = *emptied.held_.back();
+    copy.own = slot->own;
+    copy.sizes = slot->sizes;
+    copy.options = slot->options;
+    emptied.slots_.push_back(emptied.held_.back());
+  }
+  return emptied;
 }
 
 void SavedSlots::Drop() {

@@ -41,21 +41,34 @@ class SavedSlots {
   };
 
   // Around a forward that runs again, whose own graph is for nothing. Throws StageRuleError where it saves other tensors
-  // than the first one did; so does Check, to be called after it, where it saved fewer.
+  // than the first one did; so does Check, to be called after it, where it saved fewer. If it `stops`, it ends where the
+  // last slot that owns is filled: by an exception of no type that others know, after which stopped() says so.
   class Refilling : private PackingScope {
    public:
-    explicit Refilling(SavedSlots* slots) : slots_(slots) {}
+    explicit Refilling(SavedSlots* slots, bool stops = false)
+        : slots_(slots), end_(stops ? slots->EndOfOwn() : slots->slots_.size()), stops_(stops) {}
     void Check() const;
+    bool stopped() const { return stopped_; }
 
    private:
     std::unique_ptr<torch::autograd::SavedVariableHooks> MakeHooks() override;
 
     SavedSlots* slots_;
+    size_t end_;  // as many are to be filled
+    bool stops_;
     size_t filled_ = 0;
+    bool stopped_ = false;
   };
 
-  // After the first forward: which memory others hold.
-  void Settle(const std::unordered_set<const c10::StorageImpl*>& held_by_others);
+  // After the first forward: which memory others hold, the output's owner among them.
+  void Settle(const std::unordered_set<const c10::StorageImpl*>& held_by_others,
+              const at::Tensor& output);
+  // Whether there is anything that a forward that runs again has to fill.
+  bool owns() const { return EndOfOwn() > 0; }
+  // Whether the output, or what shares its memory, was saved: then no forward that runs again may leave it out.
+  bool saves_output() const { return saves_output_; }
+  // The same slots, as after a Drop, of a graph that there is not: for a forward that is to be measured.
+  SavedSlots Emptied() const;
   // Empties the slots that own.
   void Drop();
   // To be called where the backward begins, which frees slots one by one. Until then they are held here, too: part of a
@@ -65,8 +78,12 @@ class SavedSlots {
   std::vector<StoragePtr> OwnStorages(c10::Device device) const;
 
  private:
+  // The number of slots up to the last that owns and is still there.
+  size_t EndOfOwn() const;
+
   std::vector<std::weak_ptr<SavedSlot>> slots_;  // the graph owns them
   std::vector<std::shared_ptr<SavedSlot>> held_;
+  bool saves_output_ = false;
 };
 
 }  // namespace stowage

@@ -47,6 +47,24 @@ void FindUses(StepPlan* plan) {
   }
 }
 
+// As the evaluator has it: of a graph, the output of such a recompute is dropped unread.
+void FindStops(StepPlan* plan) {
+  const Schedule& schedule = plan->schedule;
+  plan->stops.assign(schedule.size(), false);
+  std::vector<bool> has_run(static_cast<size_t>(plan->model->size()) + 1, false);
+  for (size_t i = 0; i < schedule.size(); ++i) {
+    if (!IsForward(schedule[i].op)) continue;
+    const int node = plan->NodeOf(schedule[i]);
+    const auto v = static_cast<size_t>(node);
+    if (schedule[i].op == Op::kForwardSave && has_run[v] && plan->MayStop(node)) {
+      const AfterSaving follows = WhatFollows(schedule, i);
+      plan->stops[i] = follows == AfterSaving::kDropAndBackward ||
+                       (follows == AfterSaving::kBackward && plan->chain);
+    }
+    has_run[v] = true;
+  }
+}
+
 bool IsInEngineOrder(const StepPlan& plan) {
   const std::vector<bool> trains = plan.model->NeedGradients();
   std::vector<bool> has_run(trains.size(), false);
@@ -92,6 +110,7 @@ std::shared_ptr<const StepPlan> MakeGraphPlan(const GraphModel* model, Graph gra
     plan->recomputable.push_back(!vertex.collective && !vertex.must_keep);
   }
   FindUses(plan.get());
+  FindStops(plan.get());
   plan->first_backward = *std::min_element(plan->backward_at.begin(), plan->backward_at.end());
   plan->in_engine_order = IsInEngineOrder(*plan);
   return plan;
@@ -116,6 +135,7 @@ std::shared_ptr<const StepPlan> MakeChainPlan(const ChainModel& model, Chain cha
     plan->recomputable.push_back(stage.recomputable());
   }
   FindUses(plan.get());
+  FindStops(plan.get());
   plan->first_backward = *std::min_element(plan->backward_at.begin(), plan->backward_at.end());
   if (callers_loss >= 0) plan->first_backward = static_cast<size_t>(callers_loss);
   return plan;

@@ -60,6 +60,8 @@ struct StepPlan {
       never_drops;  // runs forward once, saves, and all of that stays for its backward
   std::vector<bool> owns_memory;
   std::vector<bool> recomputable;
+  // By instruction: a recompute that stops early.
+  std::vector<bool> stops;
   std::vector<size_t> backward_at;  // the instruction; that of a chain's input is the end
   std::vector<int> last_reader;     // of those that train; -1 if there is none
   size_t first_backward = 0;        // where the caller's backward begins
@@ -74,6 +76,11 @@ struct StepPlan {
   int NumberOf(int v) const { return v + (chain ? 0 : 1); }
   const std::string& Name(int number) const { return names[static_cast<size_t>(number)]; }
   const std::string& NameOf(int v) const { return Name(NumberOf(v)); }
+  // Whether recomputes of v may stop early.
+  bool MayStop(int v) const {
+    if (chain) return chain->stage(v).stops();
+    return graph->vertex(v).stops() && graph->vertex(v).extra_saved > Bytes(0);
+  }
   // The node in whose memory v lives.
   int OwnerOf(int v) const { return chain ? v : graph->storage(v); }
   // Of the tensor of an input.

@@ -71,6 +71,9 @@ absl::StatusOr<Chain> MakeChain(const ChainModel& model, Bytes input,
     // What it changes is nowhere listed, so a recompute could not be undone.
     const bool hidden_state = stage->stateful && described.buffers.empty();
     stage->must_keep = described.must_keep || hidden_state;
+    if (stage->recomputable()) {
+      SetStoppedRecompute(passes, static_cast<size_t>(l), with_times, &*stage);
+    }
     spec.stages.push_back(*std::move(stage));
   }
   return Chain::Create(std::move(spec));

@@ -10,9 +10,10 @@
 #include "client/torch/base/torch_status.h"
 #include "client/torch/execute/node_runner.h"
 #include "client/torch/execute/run_backward.h"
-#include "client/torch/execute/saved_tensor_scope.h"
+#include "client/torch/execute/saved_slots.h"
 #include "client/torch/model/buffer_watch.h"
 #include "client/torch/model/model_state.h"
+#include "client/torch/profile/stopped_forward.h"
 
 namespace stowage {
 namespace {
@@ -166,7 +167,7 @@ class GraphPass {
     }
   }
 
-  SavedNode Save(int v) {
+  SavedNode Save(int v, SavedSlots* slots) {
     std::vector<at::Tensor> inputs = Inputs(v);
     // What it would write over has been written over already: it works on a copy.
     if (sample(v).alias == AliasKind::kInPlace) inputs[0] = inputs[0].clone();
@@ -177,9 +178,12 @@ class GraphPass {
     Bytes parts, blocks;  // of what the graph saved: asked for, and in blocks
     const Cost cost = costs_->Measure(
         [&] {
-          const SavedTensorScope scope;
-          saved = runner_.ForwardSaving(v, inputs);
-          for (const StoragePtr& tensor : scope.OwnedByGraph(saved.output.device())) {
+          {
+            const SavedSlots::Recording recording(slots, /*keeps=*/true);
+            saved = runner_.ForwardSaving(v, inputs);
+          }
+          slots->Settle(runner_.HeldByOthers(v, inputs, saved.output), saved.output);
+          for (const StoragePtr& tensor : slots->OwnStorages(saved.output.device())) {
             const Bytes bytes(static_cast<int64_t>(tensor->nbytes()));
             parts += bytes;
             blocks += costs_->Block(bytes);
@@ -200,7 +204,10 @@ class GraphPass {
     if (measured.extra_saved == Bytes(0)) {
       measured.forward_overhead =
           std::max(measured.forward_overhead, measured.forward_saving_overhead);
+    } else if (owns && !model_.node(v).must_keep) {
+      MeasureStoppedForward(v, inputs, *slots, cost.kept - output, &runner_, costs_, &measured);
     }
+    slots->LetGo();
     return saved;
   }
 
@@ -257,7 +264,8 @@ class GraphPass {
       value(v).reset();
       return Done();
     }
-    SavedNode saved = Save(v);
+    SavedSlots slots;
+    SavedNode saved = Save(v, &slots);
     const std::map<int, Bytes> before = HeldGradients(v);
     at::Tensor own = runner_.Giver(v) == v ? TakeGradient(v) : at::Tensor();
     std::vector<at::Tensor> running = TakeGradients(v);

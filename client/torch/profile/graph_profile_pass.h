@@ -21,6 +21,9 @@ struct NodeSample {
   Nanos forward_time;
   Nanos forward_saving_time;
   Nanos backward_time;
+  bool stops = false;  // a recompute right before the backward ends at its last saved tensor:
+  Nanos stopped_time;
+  Bytes stopped_overhead;
   Bytes output;
   Bytes output_gradient;
   Bytes extra_saved;

@@ -72,6 +72,7 @@ absl::StatusOr<Vertex> Combine(const GraphModel& model, int v, const Passes<Node
   // What it changes is nowhere listed, so a recompute could not be undone.
   const bool hidden_state = vertex.stateful && model.node(v).buffers.empty();
   vertex.must_keep = model.node(v).must_keep || hidden_state;
+  if (!vertex.must_keep) SetStoppedRecompute(passes, static_cast<size_t>(v), with_times, &vertex);
   return vertex;
 }
 

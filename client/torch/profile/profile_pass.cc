@@ -6,9 +6,10 @@
 #include "client/torch/base/torch_status.h"
 #include "client/torch/execute/node_runner.h"
 #include "client/torch/execute/run_backward.h"
-#include "client/torch/execute/saved_tensor_scope.h"
+#include "client/torch/execute/saved_slots.h"
 #include "client/torch/model/buffer_watch.h"
 #include "client/torch/model/model_state.h"
+#include "client/torch/profile/stopped_forward.h"
 
 namespace stowage {
 namespace {
@@ -82,13 +83,17 @@ class ChainPass {
 
   void SaveAndBackward(int l) {
     SavedNode saved;
+    SavedSlots slots;
     Bytes parts, blocks;  // of what the graph saved: asked for, and in blocks
     const Bytes before = costs_->live();
     const Cost forward = costs_->Measure(
         [&] {
-          const SavedTensorScope scope;
-          saved = runner_.ForwardSaving(l, {activation(l - 1)});
-          for (const StoragePtr& tensor : scope.OwnedByGraph(saved.output.device())) {
+          {
+            const SavedSlots::Recording recording(&slots, /*keeps=*/true);
+            saved = runner_.ForwardSaving(l, {activation(l - 1)});
+          }
+          slots.Settle(runner_.HeldByOthers(l, {activation(l - 1)}, saved.output), saved.output);
+          for (const StoragePtr& tensor : slots.OwnStorages(saved.output.device())) {
             const Bytes bytes(static_cast<int64_t>(tensor->nbytes()));
             sample(l).saved_tensors.push_back(costs_->Block(bytes));
             parts += bytes;
@@ -104,6 +109,11 @@ class ChainPass {
       throw StageRuleError("its output takes other memory with a graph than without");
     }
 
+    if (l <= model_.length() && !line_.node(l).must_keep) {
+      MeasureStoppedForward(l, {activation(l - 1)}, slots, forward.kept - output, &runner_, costs_,
+                            &sample(l));
+    }
+    slots.LetGo();
     const Cost backward = costs_->Measure(
         [&] {
           gradient_ = runner_.Backward(l, std::move(saved), std::move(gradient_),

@@ -20,6 +20,9 @@ struct StageSample {
   Nanos forward_time;
   Nanos forward_saving_time;
   Nanos backward_time;
+  bool stops = false;  // a recompute right before the backward ends at its last saved tensor:
+  Nanos stopped_time;
+  Bytes stopped_overhead;
   Bytes output;
   Bytes saved;
   std::vector<Bytes> saved_tensors;  // that can go to the host one by one

@@ -38,6 +38,22 @@ StageTimes TimesOf(const Passes<Sample>& passes, size_t i) {
   return {SpreadOf(std::move(forward)), SpreadOf(std::move(backward))};
 }
 
+// What stage or vertex number i, whose other costs are `step`'s, takes where its recompute stops early in all passes.
+template <class Sample, class Step>
+void SetStoppedRecompute(const Passes<Sample>& passes, size_t i, bool with_times, Step* step) {
+  std::vector<Nanos> times;
+  Bytes overhead;
+  for (const std::vector<Sample>& pass : passes) {
+    if (!pass[i].stops) return;
+    times.push_back(pass[i].stopped_time);
+    overhead = std::max(overhead, pass[i].stopped_overhead);
+  }
+  if (overhead > step->output + step->forward_saving_overhead) return;
+  const Nanos time = with_times ? SpreadOf(std::move(times)).median : Nanos(0);
+  step->recompute_saving_time = std::min(time, step->forward_time);
+  step->recompute_saving_overhead = overhead;
+}
+
 // Of one pass: a step that runs each kind of forward as often.
 template <class Sample>
 Nanos StepTime(const std::vector<Sample>& pass) {
@@ -70,6 +86,7 @@ void ScaleTimes(double factor, Passes<Sample>* passes) {
       scale(&sample.forward_time);
       scale(&sample.forward_saving_time);
       scale(&sample.backward_time);
+      scale(&sample.stopped_time);
     }
   }
 }

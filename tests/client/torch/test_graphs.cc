@@ -145,6 +145,9 @@ Graph WithFixedCosts(const Graph& graph) {
     vertex.forward_time = Nanos(20000);
     vertex.backward_time = Nanos(40000);
     vertex.forward_overhead = vertex.forward_saving_overhead = vertex.backward_overhead = Bytes(0);
+    if (!vertex.stops()) continue;
+    vertex.recompute_saving_time = Nanos(15000);
+    vertex.recompute_saving_overhead = Bytes(0);
   }
   return Graph::Create(std::move(spec)).value();
 }

@@ -121,6 +121,49 @@ TestNetwork Mlp() {
           torch::randint(10, {5}, torch::kLong)};
 }
 
+// What comes after the hyperbolic tangent saves nothing of its own.
+struct EarlyEndImpl : nn::Module {
+  explicit EarlyEndImpl(int64_t features) {
+    in = register_module("in", nn::Linear(features, 2 * features));
+    out = register_module("out", nn::Linear(2 * features, features));
+    mean = register_buffer("mean", torch::zeros({features}));
+  }
+  at::Tensor forward(const at::Tensor& x) {
+    const at::Tensor y = out(at::tanh(in(x)));
+    const at::Tensor noisy = y + at::rand_like(y.detach());
+    const at::NoGradGuard no_grad;
+    mean.mul_(0.9).add_(noisy.detach().mean(0), 0.1);
+    return noisy;
+  }
+  nn::Linear in{nullptr}, out{nullptr};
+  at::Tensor mean;
+};
+
+TestNetwork EarlyEnds() {
+  ChainModel model("early_ends");
+  model.AddStage("wide", "linear_gelu_linear",
+                 nn::Sequential(nn::Linear(12, 48), nn::GELU(), nn::Linear(48, 16)));
+  model.AddStage("buffer", "early_end", std::make_shared<EarlyEndImpl>(16));
+  model.AddStage("fc", "linear", nn::Linear(16, 16));
+  model.AddFunction("residual", "residual", [](const at::Tensor& x) {
+    return at::dropout(at::gelu(x), 0.3, /*train=*/true) + x;
+  });
+  model.AddFunction("in_place", "sigmoid_add", [](const at::Tensor& x) {
+    at::Tensor y = x.exp().sigmoid() * 2;
+    return y.add_(x).mul_(0.5);
+  });
+  model.AddFunction("views", "views", [](const at::Tensor& x) {
+    return x.tanh().view({-1, 4, 4}).transpose(1, 2).reshape({-1, 16});
+  });
+  model.AddFunction("drop", "dropout", [](const at::Tensor& x) {
+    return at::dropout(x.clone(), 0.4, /*train=*/true);
+  });
+  model.AddStage("head", "linear_tanh_linear",
+                 nn::Sequential(nn::Linear(16, 32), nn::Tanh(), nn::Linear(32, 10)));
+  model.SetLoss("cross_entropy", CrossEntropy);
+  return {std::move(model), torch::randn({7, 12}), torch::randint(10, {7}, torch::kLong)};
+}
+
 TestNetwork FrozenPrefix() {
   ChainModel model("frozen_prefix");
   nn::Conv2d frozen = Conv(3, 8);
@@ -283,15 +326,15 @@ TestNetwork MakeTestNetwork(const std::string& name, const TrainingDevice& devic
 }
 
 const std::vector<std::string>& TestNetworkNames() {
-  static const auto* const names =
-      new std::vector<std::string>{"plain_cnn",   "norm_cnn",     "mlp",  "frozen_prefix",
-                                   "own_tensors", "moving_scale", "tied", "resnet18"};
+  static const auto* const names = new std::vector<std::string>{
+      "plain_cnn",    "norm_cnn", "mlp",        "frozen_prefix", "own_tensors",
+      "moving_scale", "tied",     "early_ends", "resnet18"};
   return *names;
 }
 
 bool AllocatesAlikeEverywhere(const std::string& name) {
-  static const auto* const names =
-      new std::set<std::string>{"decoder", "mlp", "moving_scale", "norm_mlp", "own_tensors"};
+  static const auto* const names = new std::set<std::string>{
+      "decoder", "early_ends", "mlp", "moving_scale", "norm_mlp", "own_tensors"};
   return names->count(name) > 0;
 }
 
@@ -310,6 +353,7 @@ TestNetwork MakeTestNetwork(const std::string& name) {
   if (name == "norm_mlp") return NormMlp();
   if (name == "mlp") return Mlp();
   if (name == "frozen_prefix") return FrozenPrefix();
+  if (name == "early_ends") return EarlyEnds();
   if (name == "own_tensors") return OwnTensors();
   if (name == "moving_scale") return MovingScale();
   if (name == "grad_kernels") return GradKernels();

@@ -28,6 +28,8 @@ struct TestNetwork {
 // "grad_kernels": stages that compute in another way without a graph, as kernels of LibTorch do: an LSTM, attention, one that
 // says so itself.
 // "transformer": encoder layers as LibTorch has them, and between blocks functions of autograd that hand on what they get.
+// "early_ends": stages that go on after their last saved tensor: with matrix products, sums, in place, by views, random
+// numbers and a buffer that they update.
 // "tied": a convolution of several stages, twice in one of them.
 // "resnet18": the reference network on 32x32 images.
 // "norm_mlp": norm_cnn with fully connected layers for convolutions, whose workspaces differ between processors.

@@ -95,6 +95,61 @@ class ChainExecutorTest : public testing::Test {
   RandomState random_;
 };
 
+// What comes after its last saved tensor is not run again.
+TEST_F(ChainExecutorTest, ARecomputeRightBeforeItsBackwardStopsAtItsLastSavedTensor) {
+  int begun = 0, ended = 0;
+  ChainModel model("counts");
+  torch::nn::Linear first(8, 8), last(8, 8);
+  ModelStage stage;
+  stage.name = "stage";
+  stage.op_kind = "counts";
+  stage.forward = [first, last, &begun, &ended](const at::Tensor& x) mutable {
+    ++begun;
+    at::Tensor y = last->forward(first->forward(x).tanh());
+    ++ended;
+    return y;
+  };
+  stage.parameters = first->parameters();
+  for (const at::Tensor& parameter : last->parameters()) stage.parameters.push_back(parameter);
+  model.AddStage(std::move(stage));
+  // Saves its input and parameters alone: there is nothing to run it again for.
+  int products = 0;
+  torch::nn::Linear plain(8, 4);
+  model.AddStage({"product", "linear",
+                  [plain, &products](const at::Tensor& x) mutable {
+                    ++products;
+                    return plain->forward(x);
+                  },
+                  plain->parameters()});
+  model.SetLoss("mean", [](const at::Tensor& x, const at::Tensor&) { return x.mean(); });
+  const at::Tensor input = torch::randn({5, 8}), target = torch::zeros({1});
+  ProfileOptions options;
+  options.bytes_only = true;
+  const auto profile = ProfileChain(model, input, target, options);
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  const Chain chain = std::get<Chain>(profile->problem);
+  EXPECT_TRUE(chain.stage(1).stops());
+  EXPECT_TRUE(chain.stage(2).stops());
+  EXPECT_EQ(chain.stage(2).stopped_saved(), Bytes(0));
+  const Schedule schedule = {ForwardNoSave(1), ForwardNoSave(2), ForwardSave(3), Backward(3),
+                             ForwardSave(2),   Backward(2),      ForwardSave(1), Backward(1)};
+  auto executor = Executor::Create(&model, chain, schedule);
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  model.ZeroGradients();
+  ASSERT_TRUE(PlainStep(model, input, target).ok());
+  const Digest gradients = GradientDigest(model);
+  begun = ended = products = 0;
+  model.ZeroGradients();
+  const auto report = (*executor)->Step(input, target);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(begun, 2);
+  EXPECT_EQ(ended, 1);
+  EXPECT_EQ(products, 1);
+  EXPECT_EQ(report->peak, (*executor)->prediction().peak);
+  EXPECT_EQ(report->recomputed_forwards, 2);
+  EXPECT_EQ(GradientDigest(model), gradients);
+}
+
 TEST_F(ChainExecutorTest, OutOfMemoryAtAnyPointLeavesNothingBehind) {
   auto executor = Make(RandomSchedule(3));
   const Bytes live = meter_->current();
@@ -246,7 +301,8 @@ TEST(ChainExecutorExceptionTest, AnyExceptionLeavesACleanState) {
   int calls_until_failure = -1;
   network.model.AddFunction("fragile", "mul", [&](const at::Tensor& x) {
     if (calls_until_failure-- == 0) throw std::runtime_error("a stage broke");
-    return x * 1.5 + at::rand_like(x);
+    return x.exp() * 1.5 +
+           at::rand_like(x);  // saves something of its own, or it would not run again
   });
   const Chain chain = ProfiledChain(network);
   Schedule schedule;

@@ -40,7 +40,7 @@ class SavedSlotsTest : public testing::Test {
     }
     std::unordered_set<const c10::StorageImpl*> held;
     InsertStorages({x_, y}, &held);
-    slots_.Settle(held);
+    slots_.Settle(held, y);
     return y;
   }
 
@@ -107,6 +107,68 @@ TEST_F(SavedSlotsTest, AnotherForwardIsRefused) {
               HasSubstr("at first and 1 when it ran again"));
   EXPECT_THAT(WhatOf([&] { Refill([](const at::Tensor& x) { return Part(x.narrow(0, 0, 10)); }); }),
               HasSubstr("saved tensor 0 of its forward is another one"));
+}
+
+// Multiplies twice more than Part, which saves nothing of its own.
+at::Tensor LongPart(const at::Tensor& x) { return Part(x) * 2 * 3; }
+
+TEST_F(SavedSlotsTest, AForwardStopsWhereTheLastSlotThatOwnsIsFilled) {
+  at::Tensor y;
+  {
+    const SavedSlots::Recording recording(&slots_, /*keeps=*/false);
+    y = LongPart(x_);
+  }
+  std::unordered_set<const c10::StorageImpl*> held;
+  InsertStorages({x_, y}, &held);
+  slots_.Settle(held, y);
+  ASSERT_TRUE(slots_.owns());
+  EXPECT_FALSE(slots_.saves_output());
+  for (const bool caught : {false, true}) {
+    slots_.Drop();
+    bool ended = false;
+    SavedSlots::Refilling refilling(&slots_, /*stops=*/true);
+    try {
+      const at::Tensor x = x_.detach().requires_grad_();
+      if (caught) {
+        // Somebody on the way who lets nothing pass, and goes on.
+        try {
+          LongPart(x);
+        } catch (...) {
+          x.exp();
+        }
+      }
+      LongPart(x);
+      ended = true;
+    } catch (const std::exception&) {
+      FAIL() << "others might catch it by its type";
+    } catch (...) {
+      EXPECT_TRUE(refilling.stopped());
+    }
+    EXPECT_FALSE(ended);
+    refilling.Check();
+    EXPECT_EQ(slots_.OwnStorages(at::kCPU).size(), 3U);  // with sigmoid's output
+  }
+  const at::Tensor gradient = Gradient(y);
+  EXPECT_TRUE(gradient.equal(Gradient(LongPart(x_))));
+}
+
+TEST_F(SavedSlotsTest, WhatSavesItsOutputSaysSo) {
+  FirstForward(/*keeps=*/true);
+  EXPECT_TRUE(slots_.saves_output());
+}
+
+TEST_F(SavedSlotsTest, EmptiedTheyAreFilledBesideTheFirst) {
+  const at::Tensor y = FirstForward(/*keeps=*/true);
+  SavedSlots others = slots_.Emptied();
+  EXPECT_TRUE(others.OwnStorages(at::kCPU).empty());
+  {
+    SavedSlots::Refilling refilling(&others);
+    Part(x_.detach().requires_grad_());
+    refilling.Check();
+  }
+  EXPECT_EQ(others.OwnStorages(at::kCPU).size(), 2U);
+  EXPECT_EQ(slots_.OwnStorages(at::kCPU).size(), 2U);
+  EXPECT_TRUE(Gradient(y).equal(plain_));
 }
 
 TEST_F(SavedSlotsTest, AnInputThatIsWrittenOverIsFound) {

@@ -109,12 +109,12 @@ std::string NameOf(const testing::TestParamInfo<Case>& test) {
          (device == "cpu" ? "" : "_" + device);
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, TrainingEqualityTest,
-                         testing::Combine(testing::Values("plain_cnn", "norm_cnn", "mlp",
-                                                          "frozen_prefix", "own_tensors",
-                                                          "moving_scale", "grad_kernels", "tied"),
-                                          testing::Bool(), testing::Values("cpu")),
-                         NameOf);
+INSTANTIATE_TEST_SUITE_P(
+    Networks, TrainingEqualityTest,
+    testing::Combine(testing::Values("plain_cnn", "norm_cnn", "mlp", "frozen_prefix", "own_tensors",
+                                     "moving_scale", "grad_kernels", "tied", "early_ends"),
+                     testing::Bool(), testing::Values("cpu")),
+    NameOf);
 
 // The layer norm of LibTorch 1.13 takes no input that was cast with weights that were not.
 INSTANTIATE_TEST_SUITE_P(WithoutAutocast, TrainingEqualityTest,
@@ -123,12 +123,13 @@ INSTANTIATE_TEST_SUITE_P(WithoutAutocast, TrainingEqualityTest,
                          NameOf);
 
 // LibTorch has no autocast for the test device.
-INSTANTIATE_TEST_SUITE_P(
-    OnOtherDevices, TrainingEqualityTest,
-    testing::Combine(testing::Values("plain_cnn", "norm_cnn", "mlp", "frozen_prefix", "own_tensors",
-                                     "moving_scale", "grad_kernels", "tied", "transformer"),
-                     testing::Values(false), testing::Values("test", "cuda")),
-    NameOf);
+INSTANTIATE_TEST_SUITE_P(OnOtherDevices, TrainingEqualityTest,
+                         testing::Combine(testing::Values("plain_cnn", "norm_cnn", "mlp",
+                                                          "frozen_prefix", "own_tensors",
+                                                          "moving_scale", "grad_kernels", "tied",
+                                                          "early_ends", "transformer"),
+                                          testing::Values(false), testing::Values("test", "cuda")),
+                         NameOf);
 
 }  // namespace
 }  // namespace stowage

@@ -227,7 +227,7 @@ INSTANTIATE_TEST_SUITE_P(Graphs, DeviceGraphTest,
 INSTANTIATE_TEST_SUITE_P(Networks, DeviceProfileTest,
                          testing::Values("plain_cnn", "norm_cnn", "mlp", "frozen_prefix",
                                          "own_tensors", "moving_scale", "grad_kernels", "tied",
-                                         "transformer"),
+                                         "early_ends", "transformer"),
                          [](const auto& test) { return test.param; });
 
 }  // namespace
