@@ -21,6 +21,19 @@ if(STOWAGE_TORCH)
   include(StowageLibtorch)
 endif()
 
+if(STOWAGE_PYTHON)
+  # tests/run makes this environment of the Python whose torch is of the LibTorch that is built with.
+  if(NOT Python_EXECUTABLE AND EXISTS ${PROJECT_SOURCE_DIR}/build/python_torch/bin/python3)
+    set(Python_EXECUTABLE ${PROJECT_SOURCE_DIR}/build/python_torch/bin/python3)
+  endif()
+  find_package(Python 3.8 REQUIRED COMPONENTS Interpreter Development.Module)
+  if(NOT pybind11_DIR)
+    execute_process(COMMAND ${Python_EXECUTABLE} -m pybind11 --cmakedir
+      OUTPUT_VARIABLE pybind11_DIR OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  endif()
+  find_package(pybind11 2.10 CONFIG REQUIRED)
+endif()
+
 if(STOWAGE_TESTS)
   find_package(GTest CONFIG REQUIRED)
   find_package(benchmark CONFIG QUIET)  # timed figures only

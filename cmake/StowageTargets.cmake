@@ -75,6 +75,20 @@ function(stowage_torch_program name)
   stowage_install_torch_program(${name})
 endfunction()
 
+# stowage_python_module(name NAME _x SOURCES a.cc ... DEPS direct ...): an extension of the Python package, in its folder "stowage".
+function(stowage_python_module name)
+  cmake_parse_arguments(arg "" "NAME" "SOURCES;DEPS" ${ARGN})
+  add_library(${name} MODULE ${arg_SOURCES})
+  _stowage_program(${name})
+  target_link_libraries(${name} PRIVATE ${arg_DEPS} pybind11::module)
+  pybind11_extension(${name})  # the suffix that this Python looks for
+  # Hidden: pybind11's own types are, and so extensions do not find each other's symbols.
+  set_target_properties(${name} PROPERTIES OUTPUT_NAME ${arg_NAME} PREFIX "" CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/stowage INSTALL_RPATH_USE_LINK_PATH ON)
+  install(TARGETS ${name} LIBRARY DESTINATION stowage COMPONENT python EXCLUDE_FROM_ALL)
+  _stowage_record(${name} ${arg_DEPS} pybind11::module)
+endfunction()
+
 # What runs for moments is compiled for moments.
 function(_stowage_quick name)
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)

@@ -100,6 +100,9 @@ const std::vector<Folder>& Folders() {
       {"client/rpc",
        {"proto", "proto/codec", "solvers", "solvers/batch", "solvers/model", "solvers/schedule",
         "<grpc>", "<protobuf>", "<openssl>"}},
+      // No protobuf: a second one in a process that has one of its own aborts it.
+      {"client/python", TorchAnd({"solvers", "solvers/base", "solvers/model", "solvers/schedule",
+                                  "solvers/viz", "<python>", "<torch>"})},
       {"client/probe", {"client/rpc", "solvers/base", "solvers/model"}},
       {"client/agent", TorchAnd({"client/rpc", "solvers", "solvers/model", "solvers/schedule",
                                  "solvers/viz", "<torch>"})},
@@ -134,6 +137,7 @@ std::string LibraryOfInclude(const std::string& include) {
       {"openssl/", "<openssl>"},
       {"sqlite3", "<sqlite>"},
       {"hiredis", "<hiredis>"},
+      {"pybind11/", "<python>"},
       {"gtest/", "<gtest>"},
       {"gmock/", "<gmock>"},
   };
@@ -152,6 +156,7 @@ std::string LibraryOfTarget(const std::string& target) {
       {"OpenSSL::", "<openssl>"},
       {"SQLite::", "<sqlite>"},
       {"PkgConfig::HIREDIS", "<hiredis>"},
+      {"pybind11::", "<python>"},
       {"absl::", ""},
       {"Threads::", ""},
   };
