@@ -1,10 +1,12 @@
 """Stowage: train within a memory budget.
 
 Planning needs nothing but this package: a ``Profile`` says what the stages of a step take, ``Profile.plan`` which of
-them to keep and which to recompute.
+them to keep and which to recompute. ``stowage.wrap`` plans and trains a PyTorch model, and needs PyTorch.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from stowage.errors import (
     Cancelled,
@@ -19,6 +21,9 @@ from stowage.errors import (
     StowageError,
 )
 from stowage.planning import Frontier, FrontierPoint, Instruction, Plan, Profile, __version__, solvers
+
+if TYPE_CHECKING:
+    from stowage.wrapping import Training, unwrap, wrap
 
 __all__ = [
     "Cancelled",
@@ -36,6 +41,22 @@ __all__ = [
     "Profile",
     "ResourceExhausted",
     "StowageError",
+    "Training",
     "__version__",
     "solvers",
+    "unwrap",
+    "wrap",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What needs PyTorch is imported when it is asked for."""
+    if name not in ("Training", "unwrap", "wrap"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from stowage import wrapping
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise FailedPrecondition(f"stowage.{name} needs PyTorch, which is not installed here") from None
+    return getattr(wrapping, name)

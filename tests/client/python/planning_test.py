@@ -249,3 +249,18 @@ def test_errors_are_one_family():
         assert issubclass(getattr(stowage, name), stowage.StowageError)
     assert "optimal_persistent" in dict(stowage.solvers())
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_without_torch_planning_works_and_wrapping_says_what_is_missing():
+    program = """
+import sys
+sys.modules["torch"] = None
+import stowage
+print(stowage.Profile.of_chain([{"output_bytes": 1, "saved_bytes": 3}]).plan("100%").peak_bytes)
+try:
+    stowage.wrap
+except stowage.FailedPrecondition as error:
+    print(error)
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
+    assert ran.stdout.splitlines() == ["3", "stowage.wrap needs PyTorch, which is not installed here"], ran.stderr

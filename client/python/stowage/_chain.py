@@ -1,0 +1,265 @@
+"""The blocks of one model under one budget: which run they belong to, what they take, and by which plan they train."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import threading
+import types
+import warnings
+import weakref
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+
+import torch
+
+from stowage import _measuring, _steps
+from stowage._measuring import Watch, bytes_of, gradient_bytes
+from stowage._run import Call, Run
+from stowage._versions import Autocast, flatten
+from stowage.planning import Budget, Plan, Profile
+
+MOST_SHAPES = 64  # of batches, whose plans are kept
+
+
+class Book:
+    """What is known of the blocks for batches of one shape: their costs, and from all of them a plan."""
+
+    def __init__(self, length: int, inputs: List[Any]) -> None:
+        self.length = length
+        self.stages: List[Optional[Dict[str, Any]]] = [None] * (length + 1)  # [0] is not used
+        self.kept: Dict[int, str] = {}
+        self.input_bytes = bytes_of(inputs)
+        self.input_gradient_bytes = gradient_bytes(inputs)
+        self.state_bytes = 0  # random states and buffers that recomputes restore
+        self.profile: Optional[Profile] = None
+        self.plan: Optional[Plan] = None
+        self.steps = _steps.Steps(_steps.each_block(length), length)
+        self._head: Optional[Tuple[int, int]] = None
+
+    def block_measured(self, block: int, costs: _measuring.BlockCosts) -> bool:
+        """True where the block must be kept, so that the steps are others from now on."""
+        self.stages[block] = costs.stage
+        if costs.kept_because is None:
+            return False
+        self.kept[block] = costs.kept_because
+        self.steps = _steps.Steps(_steps.each_block(self.length, list(self.kept)), self.length, list(self.kept))
+        return True
+
+    def head_measured(self, peak_bytes: int, left_bytes: int) -> None:
+        """What the head and the loss take beyond the activations, and what of it is still held at their end."""
+        if self._head is None:
+            self._head = max(0, peak_bytes), left_bytes
+
+    @property
+    def is_complete(self) -> bool:
+        return self._head is not None and all(stage is not None for stage in self.stages[1:])
+
+    def make_profile(self, name: str) -> Profile:
+        """Of a book that is complete."""
+        assert self._head is not None
+        stages = [stage for stage in self.stages if stage is not None]
+        peak, left = self._head
+        # What the caller goes on holding, logits say, is there for the whole backward.
+        held = max(0, left - stages[-1]["output_gradient_bytes"])
+        loss = {
+            "name": "head and loss",
+            "forward_saving_overhead_bytes": peak,
+            "forward_overhead_bytes": peak,
+            "backward_overhead_bytes": peak,
+            "must_keep": True,
+        }
+        return Profile.of_chain(
+            stages,
+            input_bytes=self.input_bytes + self.state_bytes + held,
+            input_gradient_bytes=self.input_gradient_bytes,
+            loss=loss,
+            name=name,
+        )
+
+
+class _Place(threading.local):
+    """Where this thread is in a forward."""
+
+    run: Optional[Run] = None
+    next_block = 1
+    inside = 0
+
+
+class Chain:
+    """Blocks in the order in which a model calls them."""
+
+    def __init__(self, blocks: Sequence[torch.nn.Module], others: List[torch.Tensor], budget: Budget, name: str) -> None:
+        self.length = len(blocks)
+        self.budget = budget
+        self.name = name
+        self.runs: weakref.WeakSet[Run] = weakref.WeakSet()
+        self.books: Dict[Any, Book] = {}
+        self.last_book: Optional[Book] = None
+        self.measured_peak_bytes: Optional[int] = None
+        self.recomputed = [0] * (self.length + 1)
+        self.restarts = 0
+        self.last_failure: Optional[BaseException] = None
+        self.notes: List[str] = []
+        self._blocks = [weakref.ref(block) for block in blocks]
+        self._place = _Place()
+        self._parameters = {id(block): list(block.parameters()) for block in blocks}
+        self._state: Dict[int, List[int]] = {}  # places of the buffers that a block's forward changes
+        self._by_backward = self._split_by_backward(blocks, others)
+
+    def _split_by_backward(self, blocks: Sequence[torch.nn.Module], others: List[torch.Tensor]) -> List[List[torch.Tensor]]:
+        """Parameters by the backward that first gives them a gradient; of the head at length + 1."""
+        split: List[List[torch.Tensor]] = [[] for _ in range(self.length + 2)]
+        split[self.length + 1] = others
+        seen: Set[int] = set()
+        for block in range(self.length, 0, -1):
+            for parameter in self.parameters_of(blocks[block - 1]):
+                if id(parameter) not in seen:
+                    seen.add(id(parameter))
+                    split[block].append(parameter)
+        return split
+
+    def parameters_of(self, module: torch.nn.Module) -> List[torch.Tensor]:
+        return self._parameters[id(module)]
+
+    def held_gradients(self, block: int) -> int:
+        """Bytes of the gradients that the block's parameters have now."""
+        return sum(p.grad.numel() * p.grad.element_size() for p in self._by_backward[block] if p.grad is not None)
+
+    # ---------------------------------------------------------------- forwards
+
+    def enter(self, module: torch.nn.Module, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """A call of a block, which runs plainly where there is nothing to plan."""
+        place = self._place
+        if place.inside or not torch.is_grad_enabled():
+            return function(*args, **kwargs)
+        block = place.next_block
+        if self._blocks[block - 1]() is not module:
+            block = 1
+            place.run = None
+            if self._blocks[0]() is not module:
+                self._say(f"{type(module).__name__} was called out of order: such forwards are not planned")
+                return function(*args, **kwargs)
+        if block == 1:
+            place.run = self._begin(module, args, kwargs)
+        run = place.run
+        if run is None:
+            return function(*args, **kwargs)
+        place.run, place.next_block = None, 1
+        out = run.forward(block, module, function, args, kwargs)
+        if block < self.length:
+            place.run, place.next_block = run, block + 1
+        return out
+
+    def _begin(self, module: torch.nn.Module, args: Any, kwargs: Any) -> Run:
+        inputs = [leaf for leaf in flatten(args, kwargs)[0] if isinstance(leaf, torch.Tensor)]
+        shape = tuple((t.shape, t.dtype, t.requires_grad) for t in inputs), module.training, Autocast.now()
+        book = self.books.get(shape)
+        if book is None:
+            if len(self.books) >= MOST_SHAPES:
+                del self.books[next(iter(self.books))]
+            book = self.books[shape] = Book(self.length, inputs)
+        if book.plan is None and book.is_complete:
+            self._make_plan(book)
+        self.last_book = book
+        self.recomputed = [0] * (self.length + 1)
+        return Run(self, book.steps, book, Watch(self, book, inputs))
+
+    def _make_plan(self, book: Book) -> None:
+        book.profile = book.make_profile(self.name)
+        plan = book.profile.plan(self.budget, recompute_only=True)
+        book.steps = _steps.Steps(plan.schedule(), self.length, list(book.kept))
+        book.plan = plan
+
+    def before_forward(self, run: Run, block: int, call: Call) -> None:
+        """Measures the block if it is the first of its shape."""
+        if run.book.stages[block] is not None:
+            return
+        activation = run.activations.get(run.plan.first_at[block - 1], {}) if block > 1 else {}
+        buffers = list(call.module.buffers())
+        with self.inside():
+            costs, changed = _measuring.measure_block(call, activation, f"block {block}", buffers)
+        known = self._state.setdefault(id(call.module), [])
+        known.extend(place for place in changed if place not in known)
+        # A copy until the backward, and one beside it during a recompute.
+        run.book.state_bytes += 2 * bytes_of(buffers[place] for place in changed) + 2 * bytes_of([call.random])
+        if run.book.block_measured(block, costs):
+            run.plan = run.book.steps
+            run.steps = run.plan.steps
+
+    def copies_of_state(self, module: torch.nn.Module) -> List[Tuple[torch.Tensor, torch.Tensor]]:
+        places = self._state.get(id(module))
+        if not places:
+            return []
+        buffers = list(module.buffers())
+        return [(buffers[place], buffers[place].detach().clone()) for place in places]
+
+    @contextlib.contextmanager
+    def inside(self) -> Iterator[None]:
+        """Blocks that are called within are part of a recompute."""
+        self._place.inside += 1
+        try:
+            yield
+        finally:
+            self._place.inside -= 1
+
+    # ---------------------------------------------------------------- what is told
+
+    def count_recompute(self, block: int) -> None:
+        self.recomputed[block] += 1
+
+    def count_restart(self) -> None:
+        self.restarts += 1
+
+    def step_measured(self, peak_bytes: int) -> None:
+        self.measured_peak_bytes = peak_bytes
+
+    def note_failure(self, error: BaseException) -> None:
+        try:
+            self.last_failure = copy.copy(error)  # without its traceback, whose frames hold tensors
+        except Exception:
+            self.last_failure = RuntimeError(f"{type(error).__name__}: {error}")
+
+    def say_unlinked(self, block: int) -> None:
+        self._say(f"block {block} reads no output of the block before: what it reads is held, beyond the plan")
+
+    def _say(self, note: str) -> None:
+        if note not in self.notes:
+            self.notes.append(note)
+            warnings.warn(f"stowage: {note}", stacklevel=3)
+
+
+class PlannedForward:
+    """A block's ``forward`` while its model is wrapped. Copies and pickles of the block have their own forward."""
+
+    def __init__(self, chain: Chain, module: torch.nn.Module) -> None:
+        self._chain = chain
+        self._module = weakref.ref(module)
+        self.own: Optional[Callable[..., Any]] = module.__dict__.get("forward")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._chain.enter(self._block(), self.__wrapped__, args, kwargs)
+
+    def _block(self) -> torch.nn.Module:
+        module = self._module()
+        assert module is not None  # it holds this object
+        return module
+
+    @property
+    def __wrapped__(self) -> Callable[..., Any]:
+        """The block's forward without a plan; inspect.signature finds it by this name."""
+        if self.own is not None:
+            return self.own
+        module = self._block()
+        return types.MethodType(type(module).forward, module)
+
+    def __deepcopy__(self, memo: Dict[int, Any]) -> Any:
+        copied = memo.get(id(self._module()))
+        if self.own is not None or copied is None:
+            return copy.deepcopy(self.own, memo)
+        return types.MethodType(type(copied).forward, copied)
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        if self.own is not None:
+            return functools.partial, (self.own,)
+        return getattr, (self._module(), "forward")

@@ -1,0 +1,292 @@
+"""What blocks take: bytes from an allocator that counts, times from the clock."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
+
+import torch
+
+from stowage._run import Call, _drop, _no_unpack, _Other, _Plain, restored, saved_tensors_hooks
+from stowage._versions import leaves_of, queue_callback, storage_bytes, storage_id
+from stowage.errors import ExecutionError, FailedPrecondition
+
+if TYPE_CHECKING:
+    from stowage._chain import Book, Chain
+
+try:
+    from stowage import _torch
+except ImportError:
+    _torch = None  # type: ignore[assignment]
+
+ROUNDS = 2  # the first warms up
+
+
+def require_meter() -> None:
+    """Raises FailedPrecondition where nothing counts the bytes of tensors."""
+    if _torch is None:
+        raise FailedPrecondition(
+            "stowage was installed without its part that counts bytes: install it with --no-build-isolation "
+            "-C cmake.define.STOWAGE_TORCH=ON, where CMake finds the LibTorch of this PyTorch"
+        )
+    here, built = torch.__version__.split(".")[:2], _torch.BUILT_WITH.split(".")[:2]
+    if here != built:
+        raise FailedPrecondition(f"stowage was built for PyTorch {_torch.BUILT_WITH}, this is {torch.__version__}")
+    _torch.install()
+
+
+def current_bytes() -> int:
+    return _torch.current_bytes()
+
+
+def take_peak_bytes() -> int:
+    """The most that was held since the last call."""
+    return _torch.take_recent_peak_bytes()
+
+
+def bytes_of(tensors: Iterable[Any]) -> int:
+    """Of the storages of those that are tensors, each counted once."""
+    return sum({storage_id(t): storage_bytes(t) for t in tensors if isinstance(t, torch.Tensor)}.values())
+
+
+def gradient_bytes(tensors: Iterable[Any]) -> int:
+    """Of the gradients that they will get."""
+    return sum(t.numel() * t.element_size() for t in tensors if isinstance(t, torch.Tensor) and t.requires_grad)
+
+
+class Window(NamedTuple):
+    """A stretch of work, from start to end."""
+
+    peak_bytes: int  # beyond what was held at its start
+    grown_bytes: int  # what is held at its end beyond that
+    time_ns: int
+
+
+class _Measured:
+    __slots__ = ("_held", "_start", "window")
+
+    def __enter__(self) -> _Measured:
+        self._held = current_bytes()
+        take_peak_bytes()
+        self._start = time.perf_counter_ns()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        took = time.perf_counter_ns() - self._start
+        self.window = Window(take_peak_bytes() - self._held, current_bytes() - self._held, took)
+
+
+class BlockCosts(NamedTuple):
+    """One block's stage of the profile, and why it must be kept, if it must."""
+
+    stage: Dict[str, Any]
+    kept_because: Optional[str]
+
+
+class _BlockMeter:
+    """Runs one block aside: nothing of it reaches the caller's graph, gradients, buffers or random state."""
+
+    def __init__(self, call: Call, name: str) -> None:
+        self._call = call
+        self._name = name
+        self._kept: Optional[str] = None
+        self._output_bytes = 0
+        self._gradient_bytes = 0
+        self._times: List[Tuple[int, int]] = []
+        self._sizes: Dict[str, int] = {}
+
+    def costs(self, stateful: bool, random: bool) -> BlockCosts:
+        for _ in range(ROUNDS):
+            self._dropping_pass()
+            self._saving_pass()
+        times = {
+            "forward_time_ns": min(forward for forward, _ in self._times),
+            "backward_time_ns": min(backward for _, backward in self._times),
+        }
+        stage: Dict[str, Any] = {
+            "name": self._name,
+            "op_kind": type(self._call.module).__name__,
+            "output_bytes": self._output_bytes,
+            "output_gradient_bytes": self._gradient_bytes,
+            "stateful": stateful,
+            "random": random,
+            "must_keep": self._kept is not None,
+        }
+        return BlockCosts({**stage, **self._sizes, **times}, self._kept)
+
+    def _arguments(self) -> Tuple[Any, Any, List[torch.Tensor]]:
+        """Copies, which a block may write over, and the leaves that their gradients go to."""
+        leaves: List[Any] = []
+        sources: List[torch.Tensor] = []
+        for argument in self._call.arguments:
+            if isinstance(argument, _Plain):
+                leaves.append(argument.value)
+                continue
+            assert isinstance(argument, _Other)
+            source = argument.tensor.detach().requires_grad_(argument.requires_grad)
+            if argument.requires_grad:
+                sources.append(source)
+            leaves.append(source.clone())
+        args, kwargs = self._call.build_from(leaves)
+        return args, kwargs, sources
+
+    def _dropping_pass(self) -> None:
+        """A forward that saves nothing."""
+        args, kwargs, _ = self._arguments()
+        tensors = [leaf for leaf in leaves_of((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        versions = [tensor._version for tensor in tensors]
+        with restored(self._call), torch.enable_grad(), _Measured() as measured:
+            try:
+                with saved_tensors_hooks(_drop, _no_unpack):
+                    out = self._call.function(*args, **kwargs)
+            except (ExecutionError, RuntimeError) as error:
+                if "runs a backward inside its forward" not in str(error):
+                    raise
+                self._kept = "it runs a backward inside its forward"
+                return
+        if versions != [tensor._version for tensor in tensors]:
+            self._kept = "it writes over its input"
+        self._output_bytes = bytes_of(leaves_of(out))
+        self._keep_largest("forward_overhead_bytes", measured.window.peak_bytes - self._output_bytes)
+        self._forward_ns = measured.window.time_ns
+
+    def _saving_pass(self) -> None:
+        """A forward that saves, and its backward."""
+        args, kwargs, sources = self._arguments()
+        with restored(self._call), torch.enable_grad():
+            with _Measured() as forward:
+                out = self._call.function(*args, **kwargs)
+        outputs = [leaf for leaf in leaves_of(out) if isinstance(leaf, torch.Tensor)]
+        self._output_bytes = bytes_of(outputs)
+        self._gradient_bytes = gradient_bytes(outputs)
+        # One that hands its input on makes nothing, but holds it.
+        saved = max(forward.window.grown_bytes, self._output_bytes)
+        if self._kept is not None:
+            saved += bytes_of(leaves_of((args, kwargs)))  # its graph holds them, whatever the plan lets go of
+        self._keep_largest("saved_bytes", saved)
+        self._keep_largest("forward_saving_overhead_bytes", max(0, forward.window.peak_bytes - saved))
+        if self._kept is not None:
+            self._forward_ns = forward.window.time_ns
+            self._keep_largest("forward_overhead_bytes", forward.window.peak_bytes)
+        backward = self._backward([output for output in outputs if output.requires_grad], sources)
+        self._keep_largest("backward_overhead_bytes", backward.peak_bytes)
+        self._times.append((self._forward_ns, backward.time_ns))
+
+    def _backward(self, outputs: List[torch.Tensor], sources: List[torch.Tensor]) -> Window:
+        into = sources + [p for p in self._call.module.parameters() if p.requires_grad]
+        if not outputs or not into:
+            return Window(0, 0, 0)
+        gradients = [torch.ones_like(output) for output in outputs]
+        with _Measured() as measured:
+            torch.autograd.grad(outputs, into, gradients, allow_unused=True)
+        return measured.window
+
+    def _keep_largest(self, field: str, value: int) -> None:
+        self._sizes[field] = max(self._sizes.get(field, 0), value)
+
+
+def measure_block(call: Call, activation: Any, name: str, buffers: List[torch.Tensor]) -> Tuple[BlockCosts, List[int]]:
+    """What the block takes by this call, and which of the buffers its forward changes, by their places.
+
+    Raises what the block raises. Afterwards all is as before.
+    """
+    aside = Call(call.function, call.module)
+    aside.build_from, aside.random, aside.autocast = call.build_from, call.random, call.autocast
+    for argument in call.arguments:
+        if isinstance(argument, (_Plain, _Other)):
+            aside.arguments.append(argument)
+        else:
+            tensor, version = activation[argument.place]
+            aside.arguments.append(_Other(tensor, version, argument.requires_grad))
+    aside.buffers = [(buffer, buffer.detach().clone()) for buffer in buffers]
+    changed, random = _find_state(aside)
+    aside.buffers = [aside.buffers[place] for place in changed]
+    return _BlockMeter(aside, name).costs(stateful=bool(changed), random=random), changed
+
+
+def _find_state(call: Call) -> Tuple[List[int], bool]:
+    """Which buffers a forward changes, and whether it draws random numbers."""
+    args, kwargs, _ = _BlockMeter(call, "")._arguments()
+    with restored(call), torch.enable_grad():
+        call.function(*args, **kwargs)
+        changed = [place for place, (buffer, before) in enumerate(call.buffers) if not _same(buffer, before)]
+        return changed, not torch.equal(call.random, torch.get_rng_state())
+
+
+def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return torch.equal(a, b) or bool(
+        a.is_floating_point() and torch.equal(a.isnan(), b.isnan()) and torch.equal(a.nan_to_num(), b.nan_to_num())
+    )
+
+
+class Watch:
+    """The memory of one step, from the first block's forward to the end of its backward.
+
+    Gradients of parameters are the job's, not the plan's: what they have grown by before a stretch of work is left out.
+    The stretches are the forward, the head and the loss (up to the gradient of the last block's output), and the work
+    from where one block is first needed to where the next one is.
+    """
+
+    def __init__(self, chain: Chain, book: Book, inputs: List[Any]) -> None:
+        self._chain = chain
+        self._book = book
+        self._start = current_bytes() - bytes_of(inputs)
+        self._peak = 0
+        self._grown = 0
+        self._block = chain.length + 1  # whose backward runs; length + 1 is the head's
+        self._gradients: List[int] = []
+        self._forward_end = 0
+        self._going = True
+        take_peak_bytes()
+
+    def end_forward(self, outputs: List[Any]) -> None:
+        """After the last block's forward."""
+        self._take()
+        self._forward_end = current_bytes()
+        self._gradients = [self._chain.held_gradients(block) for block in range(self._chain.length + 2)]
+        for output in outputs:
+            if isinstance(output, torch.Tensor) and output.grad_fn is not None:
+                output.register_hook(self._end_head)
+                break
+
+    def mark(self, block: int, outputs: List[Any]) -> None:
+        """Has the gradient of a block that is kept tell when it is there: nothing else does."""
+        for output in outputs:
+            if isinstance(output, torch.Tensor) and output.grad_fn is not None:
+                output.register_hook(lambda _: self.move_to(block))
+                break
+
+    def _end_head(self, _: torch.Tensor) -> None:
+        if not self._going or self._block <= self._chain.length:
+            return
+        peak = self._take()
+        self._add_grown(self._block)
+        self._book.head_measured(peak - self._forward_end, current_bytes() - self._forward_end - self._grown)
+        self._block = self._chain.length
+        queue_callback(self.end)
+
+    def move_to(self, block: int) -> None:
+        """The block is needed: the backwards of those behind it have ended."""
+        if not self._going or not self._gradients:
+            return
+        if block > self._block:
+            return  # the same gradient is that of two blocks
+        self._take()
+        for behind in range(block + 1, self._block + 1):
+            self._add_grown(behind)
+        self._block = block
+
+    def end(self) -> None:
+        """The backward has ended."""
+        if self._going:
+            self._take()
+            self._going = False
+            self._chain.step_measured(self._peak)
+
+    def _take(self) -> int:
+        peak = take_peak_bytes()
+        self._peak = max(self._peak, peak - self._start - self._grown)
+        return peak
+
+    def _add_grown(self, block: int) -> None:
+        self._grown += max(0, self._chain.held_gradients(block) - self._gradients[block])

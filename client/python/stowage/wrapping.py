@@ -1,0 +1,209 @@
+"""A PyTorch model trained within a budget: ``stowage.wrap``.
+
+    model = stowage.wrap(model, budget="60%")
+
+The training loop stays as it is. The first step runs with every block recomputed while each block is measured; from the
+second step on the model trains by the plan that is made from these measurements.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, TypeVar, Union
+
+import torch
+
+from stowage import _measuring
+from stowage._chain import Chain, PlannedForward
+from stowage.errors import FailedPrecondition, InvalidArgument, NotFound
+from stowage.planning import Budget, Plan, Profile
+
+Model = TypeVar("Model", bound=torch.nn.Module)
+Blocks = Union[None, str, Iterable[torch.nn.Module]]
+
+
+class Training:
+    """What is known of a wrapped model's training: its ``stowage`` attribute.
+
+    It tells of the shape of batch that was seen last.
+    """
+
+    def __init__(self, chain: Chain, blocks: Sequence[torch.nn.Module]) -> None:
+        self._chain = chain
+        self._blocks = [weakref.ref(block) for block in blocks]
+
+    @property
+    def budget(self) -> Budget:
+        """As it was given to wrap."""
+        return self._chain.budget
+
+    @property
+    def profile(self) -> Optional[Profile]:
+        """What was measured, bytes and nanoseconds; None before the second step."""
+        return None if self._chain.last_book is None else self._chain.last_book.profile
+
+    @property
+    def plan(self) -> Optional[Plan]:
+        """None before the second step."""
+        return None if self._chain.last_book is None else self._chain.last_book.plan
+
+    @property
+    def predicted_peak_bytes(self) -> Optional[int]:
+        """The plan's, None before there is one."""
+        return None if self.plan is None else self.plan.peak_bytes
+
+    @property
+    def measured_peak_bytes(self) -> Optional[int]:
+        """The most that the last step held, counted as the plan counts; None before the first backward has ended."""
+        return self._chain.measured_peak_bytes
+
+    @property
+    def recomputed(self) -> List[int]:
+        """How often each block ran again in the last step, in the order of the blocks."""
+        return self._chain.recomputed[1:]
+
+    @property
+    def kept(self) -> Dict[int, str]:
+        """The blocks, from 1, that are never recomputed, and why."""
+        return {} if self._chain.last_book is None else dict(self._chain.last_book.kept)
+
+    @property
+    def notes(self) -> List[str]:
+        """What was said of forwards that could not be planned."""
+        return list(self._chain.notes)
+
+    @property
+    def last_failure(self) -> Optional[BaseException]:
+        """What a planned step raised last: PyTorch 1.13 makes RuntimeErrors of exceptions in a backward."""
+        return self._chain.last_failure
+
+    def explain(self) -> str:
+        """Why the plan costs what it costs. Raises FailedPrecondition before there is one."""
+        return self._planned().explain()
+
+    def report(self) -> str:
+        """The plan as a page of HTML, with the frontier of all budgets. Raises as explain does."""
+        plan, profile = self._planned(), self.profile
+        return plan.report(None if profile is None else profile.frontier(recompute_only=True))
+
+    def _planned(self) -> Plan:
+        if self.plan is None:
+            raise FailedPrecondition("there is no plan yet: the first step measures, the second one has a plan")
+        return self.plan
+
+    def _unwrap(self) -> None:
+        for reference in self._blocks:
+            block = reference()
+            planned = None if block is None else block.__dict__.get("forward")
+            if block is None or not isinstance(planned, PlannedForward):
+                continue
+            del block.__dict__["forward"]
+            if planned.own is not None:
+                block.__dict__["forward"] = planned.own
+
+    def __deepcopy__(self, memo: Dict[int, Any]) -> None:
+        return None  # a copy is plain
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return type(None), ()
+
+    def __repr__(self) -> str:
+        return f"<stowage.Training of {len(self._blocks)} blocks within {self.budget!r}: {self.plan!r}>"
+
+
+def wrap(model: Model, budget: Budget, blocks: Blocks = None) -> Model:
+    """Has the model train within the budget. Returns the same model, whose ``stowage`` attribute is a Training.
+
+    ``budget``: bytes as an int, text such as "8GiB", a share such as "60%" of what plain training of these blocks takes, or
+    "least". It covers what the blocks read, make and save, their gradients, workspaces, and what the head and the loss
+    take beside; not parameters, their gradients, optimizer state, or what comes before the first block.
+
+    ``blocks``: the modules that the model calls one after the other, or the path of a ModuleList or Sequential that has
+    them ("model.layers"). Left out: those of a Sequential, else the longest list of modules of one type in the model.
+
+    Parameters, buffers, names, hooks, copies and pickles of the model stay what they are; under no_grad the model runs as
+    if it were not wrapped. The step that is measured, the first with each shape of batch, takes three to four times as
+    long as others.
+
+    Raises InvalidArgument for blocks that cannot be planned, FailedPrecondition for a model that is wrapped already and
+    where nothing counts the bytes of tensors. The second step raises Infeasible, with ``least_bytes``, where nothing fits.
+    """
+    found = _blocks_of(model, blocks)
+    _check(model, found)
+    _measuring.require_meter()
+    own = {id(parameter) for block in found for parameter in block.parameters()}
+    others = [parameter for parameter in model.parameters() if id(parameter) not in own]
+    chain = Chain(found, list(others), _checked(budget), type(model).__name__)
+    for block in {id(block): block for block in found}.values():
+        block.__dict__["forward"] = PlannedForward(chain, block)
+    model.__dict__["stowage"] = Training(chain, found)
+    return model
+
+
+def unwrap(model: Model) -> Model:
+    """Has the model train plainly again. Returns it. Raises NotFound for a model that is not wrapped."""
+    training = model.__dict__.get("stowage")
+    if not isinstance(training, Training):
+        raise NotFound(f"this {type(model).__name__} is not wrapped")
+    training._unwrap()
+    del model.__dict__["stowage"]
+    return model
+
+
+def _checked(budget: Budget) -> Budget:
+    """Raises for what is no budget at all now, not in the second step."""
+    Profile.of_chain([{"output_bytes": 1, "saved_bytes": 1}]).budget_bytes(budget)
+    return budget
+
+
+def _blocks_of(model: torch.nn.Module, blocks: Blocks) -> List[torch.nn.Module]:
+    if blocks is None:
+        return _found_blocks(model)
+    if isinstance(blocks, str):
+        try:
+            blocks = _children(model.get_submodule(blocks))
+        except (AttributeError, TypeError):
+            raise InvalidArgument(f"blocks = {blocks!r}: the model has no list of modules of that name") from None
+    found = list(blocks)
+    if not found or not all(isinstance(block, torch.nn.Module) for block in found):
+        raise InvalidArgument("blocks: must be one module or more, or the path of a list of modules")
+    return found
+
+
+def _children(module: torch.nn.Module) -> List[torch.nn.Module]:
+    if not isinstance(module, (torch.nn.Sequential, torch.nn.ModuleList)):
+        raise TypeError
+    return list(module)
+
+
+def _found_blocks(model: torch.nn.Module) -> List[torch.nn.Module]:
+    if isinstance(model, torch.nn.Sequential) and len(model) > 1:
+        return list(model)
+    best: List[torch.nn.Module] = []
+    for module in model.modules():
+        if isinstance(module, (torch.nn.Sequential, torch.nn.ModuleList)):
+            children = list(module)
+            if len(children) > max(1, len(best)) and len({type(child) for child in children}) == 1:
+                best = children
+    if not best:
+        raise InvalidArgument("the model has no list of equal blocks: say which they are (blocks=...)")
+    return best
+
+
+def _check(model: torch.nn.Module, blocks: Sequence[torch.nn.Module]) -> None:
+    if isinstance(model.__dict__.get("stowage"), Training):
+        raise FailedPrecondition(f"this {type(model).__name__} is wrapped already: unwrap it first")
+    ids = {id(block) for block in blocks}
+    mine = {id(module) for module in model.modules()}
+    for number, block in enumerate(blocks, 1):
+        if id(block) not in mine:
+            raise InvalidArgument(f"block {number} is no part of the model")
+        if isinstance(block, torch.jit.ScriptModule):
+            raise InvalidArgument(f"block {number} is TorchScript, whose forward cannot be planned")
+        if isinstance(block.__dict__.get("forward"), PlannedForward):
+            raise FailedPrecondition(f"block {number} belongs to another wrapped model")
+        if any(id(part) in ids for part in block.modules() if part is not block):
+            raise InvalidArgument(f"block {number} contains another block")
+        for tensor in [*block.parameters(), *block.buffers()]:
+            if tensor.device.type != "cpu":
+                raise InvalidArgument(f"block {number} is on {tensor.device}: only the CPU is supported yet")
