@@ -77,6 +77,8 @@ void CostFields(Archive* fields, Op* op) {
   (*fields)("forward_saving_overhead_bytes", &op->forward_saving_overhead);
   (*fields)("forward_overhead_bytes", &op->forward_overhead);
   (*fields)("backward_overhead_bytes", &op->backward_overhead);
+  (*fields)("recompute_saving_time_ns", &op->recompute_saving_time);
+  (*fields)("recompute_saving_overhead_bytes", &op->recompute_saving_overhead);
 }
 
 template <class Archive>

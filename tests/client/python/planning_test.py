@@ -264,3 +264,20 @@ except stowage.FailedPrecondition as error:
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
     assert ran.stdout.splitlines() == ["3", "stowage.wrap needs PyTorch, which is not installed here"], ran.stderr
+
+
+def test_a_recompute_that_stops_early_is_cheaper():
+    chain = {
+        "stages": [STAGE] * 8,
+        "input_bytes": 100,
+        "loss": {"forward_time_ns": 1, "backward_time_ns": 1, "output_bytes": 1, "output_gradient_bytes": 1, "saved_bytes": 1},
+    }
+    whole = stowage.Profile.from_dict({"chain": chain})
+    chain["stages"] = [dict(STAGE, recompute_saving_time_ns=6, recompute_saving_overhead_bytes=50)] * 8
+    stopping = stowage.Profile.from_dict({"chain": chain})
+    assert stopping.to_dict()["chain"]["stages"][0]["recompute_saving_time_ns"] == 6
+    assert "recompute_saving_time_ns" not in whole.to_dict()["chain"]["stages"][0]
+    assert stopping.plan("least").makespan_ns < whole.plan("least").makespan_ns
+    with pytest.raises(stowage.InvalidArgument, match="recompute_saving_time_ns"):
+        chain["stages"] = [dict(STAGE, recompute_saving_time_ns=11)] * 8
+        stowage.Profile.from_dict({"chain": chain})
