@@ -163,6 +163,10 @@ def test_autocast():
         loss.backward()
         return [loss]
 
+    try:
+        outcome(plain, step)
+    except RuntimeError as error:
+        pytest.skip(f"plain training has no bfloat16 on this processor: {error}")
     model = profiled(plain, step)
     for seed in range(6):
         follow(model, random_schedule(4, seed))
