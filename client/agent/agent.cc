@@ -48,6 +48,12 @@ std::string Environment(const Device& device) {
   return absl::StrCat(device.model, ", ", device.framework, ", ", device.math_settings);
 }
 
+// What a problem knows of a batch's inputs: a chain of the first alone.
+Bytes KnownInputBytes(const Problem& problem, const Batch& batch) {
+  if (!std::holds_alternative<Chain>(problem)) return InputBytes(batch);
+  return batch.inputs.empty() ? Bytes(0) : InputBytes({{batch.inputs.front()}, {}});
+}
+
 Bytes SourceBytes(const Problem& problem) {
   if (const Chain* chain = std::get_if<Chain>(&problem)) return chain->activation(0);
   const Graph& graph = std::get<Graph>(problem);
@@ -58,7 +64,7 @@ Bytes SourceBytes(const Problem& problem) {
   return bytes;
 }
 
-Batch BatchOf(const at::Tensor& input, const at::Tensor& target) { return {{input}, target}; }
+Batch BatchOf(const at::Tensor& input, const Tensors& target) { return {{input}, target}; }
 
 }  // namespace
 
@@ -136,10 +142,10 @@ absl::Status Agent::Know(const Batch& batch, stowage::Profile profile) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the profile is of ", Environment(profile.device), ", this is ", Environment(here)));
   }
-  if (SourceBytes(profile.problem) != InputBytes(batch)) {
-    return FieldError(
-        "profile.input", SourceBytes(profile.problem).value(),
-        absl::StrCat("must be the ", InputBytes(batch).value(), " bytes of the batch's inputs"));
+  const Bytes known = KnownInputBytes(profile.problem, batch);
+  if (SourceBytes(profile.problem) != known) {
+    return FieldError("profile.input", SourceBytes(profile.problem).value(),
+                      absl::StrCat("must be the ", known.value(), " bytes of the batch's inputs"));
   }
   // Whether it is of this model, an executor knows.
   const Schedule plain = Instance(profile).store_all_schedule();
@@ -250,21 +256,21 @@ const stowage::Profile* Agent::profile() {
   return shape != nullptr && shape->profile ? &*shape->profile : nullptr;
 }
 
-absl::Status Agent::Profile(const at::Tensor& input, const at::Tensor& target) {
+absl::Status Agent::Profile(const at::Tensor& input, const Tensors& target) {
   return Profile(BatchOf(input, target));
 }
 
-absl::StatusOr<AdoptedPlan> Agent::Plan(const at::Tensor& input, const at::Tensor& target,
+absl::StatusOr<AdoptedPlan> Agent::Plan(const at::Tensor& input, const Tensors& target,
                                         const Budget& budget) {
   return Plan(BatchOf(input, target), budget);
 }
 
-absl::StatusOr<AdoptedPlan> Agent::Refresh(const at::Tensor& input, const at::Tensor& target,
+absl::StatusOr<AdoptedPlan> Agent::Refresh(const at::Tensor& input, const Tensors& target,
                                            const Budget& budget) {
   return Refresh(BatchOf(input, target), budget);
 }
 
-absl::StatusOr<StepReport> Agent::Step(const at::Tensor& input, const at::Tensor& target) {
+absl::StatusOr<StepReport> Agent::Step(const at::Tensor& input, const Tensors& target) {
   return Step(BatchOf(input, target));
 }
 

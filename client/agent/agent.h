@@ -70,7 +70,7 @@ class Agent {
   // Measures the model with times, now and thoroughly, whatever is known already. Plan does it by
   // itself, quickly, when it must. Errors: ProfileChain, ProfileGraph.
   absl::Status Profile(const Batch& batch);
-  absl::Status Profile(const at::Tensor& input, const at::Tensor& target);
+  absl::Status Profile(const at::Tensor& input, const Tensors& target);
 
   // Takes a profile that this job has kept, of an earlier start say, for that of this shape of batch:
   // then a plan that is cached takes milliseconds. INVALID_ARGUMENT if it is not of this model or of such
@@ -86,7 +86,7 @@ class Agent {
   // Switched off, the answer is NOT_FOUND, with why. Errors: ProfileChain, ProfileGraph,
   // PlanConnection, Executor::Create.
   absl::StatusOr<AdoptedPlan> Plan(const Batch& batch, const Budget& budget);
-  absl::StatusOr<AdoptedPlan> Plan(const at::Tensor& input, const at::Tensor& target,
+  absl::StatusOr<AdoptedPlan> Plan(const at::Tensor& input, const Tensors& target,
                                    const Budget& budget);
   // Within options.budget or what is left of options.device_limit; FAILED_PRECONDITION without either.
   absl::StatusOr<AdoptedPlan> Plan(const Batch& batch);
@@ -94,7 +94,7 @@ class Agent {
   // The same with a timed profile in any case, which the server keeps: what AdoptedPlan::profile_wanted asks
   // for. Steps see to it by themselves (AgentOptions::wanted_profile_every).
   absl::StatusOr<AdoptedPlan> Refresh(const Batch& batch, const Budget& budget);
-  absl::StatusOr<AdoptedPlan> Refresh(const at::Tensor& input, const at::Tensor& target,
+  absl::StatusOr<AdoptedPlan> Refresh(const at::Tensor& input, const Tensors& target,
                                       const Budget& budget);
 
   // Plan within the budget of a Token that this job kept; ResumedEvent says whether the plan is still
@@ -110,7 +110,7 @@ class Agent {
   // above all, the gradients of a failed step are for the caller to zero. After RESOURCE_EXHAUSTED the
   // next step of this shape begins with a smaller plan (OutOfMemoryOptions).
   absl::StatusOr<StepReport> Step(Batch batch);
-  absl::StatusOr<StepReport> Step(const at::Tensor& input, const at::Tensor& target);
+  absl::StatusOr<StepReport> Step(const at::Tensor& input, const Tensors& target);
 
   // The forward of a step, by the same plan, whose loss and backward are the caller's: the outputs of the model as
   // PlannedModule::ForwardAll returns them, in an ordinary graph. The batch has the target that the profile's loss reads,
@@ -126,7 +126,7 @@ class Agent {
   // (AgentOptions::arena) serve none of them.
   absl::StatusOr<std::vector<at::Tensor>> Forward(Batch batch);
   // Of a model with one input and one output.
-  absl::StatusOr<at::Tensor> Forward(const at::Tensor& input, const at::Tensor& target);
+  absl::StatusOr<at::Tensor> Forward(const at::Tensor& input, const Tensors& target);
 
   // Tells the server what the latest steps of the latest shape took, as medians. FAILED_PRECONDITION
   // before the first step by its plan, or by a plan for a larger shape; else

@@ -83,7 +83,7 @@ absl::StatusOr<std::vector<at::Tensor>> Agent::Forward(Batch batch) {
   return outputs;
 }
 
-absl::StatusOr<at::Tensor> Agent::Forward(const at::Tensor& input, const at::Tensor& target) {
+absl::StatusOr<at::Tensor> Agent::Forward(const at::Tensor& input, const Tensors& target) {
   absl::StatusOr<std::vector<at::Tensor>> outputs = Forward({{input}, target});
   if (!outputs.ok()) return outputs.status();
   if (outputs->size() == 1) return std::move(outputs->front());

@@ -73,9 +73,12 @@ BatchSignature BatchSignature::Of(const Batch& batch, const ModelTensors& model)
     if (!signature.text_.empty()) signature.text_ += " ";
     AppendShape(signature.shapes_.back(), &signature.text_);
   }
-  signature.shapes_.push_back(TensorShape::Of(batch.target));
-  signature.text_ += " -> ";
-  AppendShape(signature.shapes_.back(), &signature.text_);
+  signature.text_ += " ->";
+  for (const at::Tensor& target : batch.target.empty() ? Tensors(at::Tensor()) : batch.target) {
+    signature.shapes_.push_back(TensorShape::Of(target));
+    signature.text_ += " ";
+    AppendShape(signature.shapes_.back(), &signature.text_);
+  }
   signature.other_ = absl::StrCat(FrozenWords(model), EvalWords(model.modes()), AutocastWords());
   for (size_t i = 0; i < batch.inputs.size(); ++i) {
     if (batch.inputs[i].requires_grad()) absl::StrAppend(&signature.other_, " gradient-of=", i);

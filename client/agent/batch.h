@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "client/torch/base/tensors.h"
 #include "client/torch/model/batch_shape.h"
 #include "client/torch/model/model_tensors.h"
 #include "solvers/model/units.h"
@@ -14,9 +15,9 @@
 namespace stowage {
 
 struct Batch {
-  // One for a chain; for a graph those of GraphModel::inputs(), in order.
+  // Those of GraphModel::inputs(), in order; for a chain the input and its side inputs.
   std::vector<at::Tensor> inputs;
-  at::Tensor target;
+  Tensors target;  // or several
   // Whatever else the caller switches that changes what the model computes, in any words. Which parameters train, which
   // modules are in train() (ModelTensors::modes), and whether autocast is on is seen without it.
   std::string mode = {};
@@ -45,7 +46,7 @@ class BatchSignature {
  private:
   std::string text_;
   std::string other_;                // what is no size
-  std::vector<TensorShape> shapes_;  // of the inputs, then the target
+  std::vector<TensorShape> shapes_;  // of the inputs, then the targets
 };
 
 }  // namespace stowage

@@ -16,12 +16,6 @@
 namespace stowage {
 namespace {
 
-absl::Status CheckOneInput(const Batch& batch) {
-  if (batch.inputs.size() == 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("there are ", batch.inputs.size(), " inputs, a chain reads one"));
-}
-
 using MakeModule = std::function<absl::StatusOr<std::unique_ptr<PlannedModule>>()>;
 
 // Whole steps, and forwards, whose plan is made where the first comes.
@@ -67,29 +61,22 @@ class TrainedChain : public TrainedModel {
   const ModelTensors& tensors() const override { return *model_; }
 
   absl::StatusOr<Profile> FromShapes(const Batch& batch, const StepMeters& meters) const override {
-    absl::Status status = CheckOneInput(batch);
-    if (!status.ok()) return status;
-    return ChainFromShapes(*model_, batch.inputs[0], batch.target, meters);
+    return ChainFromShapes(*model_, batch.inputs, batch.target, meters);
   }
 
   absl::StatusOr<Profile> Measure(const Batch& batch,
                                   const ProfileOptions& options) const override {
-    absl::Status status = CheckOneInput(batch);
-    if (!status.ok()) return status;
-    return ProfileChain(*model_, batch.inputs[0], batch.target, options);
+    return ProfileChain(*model_, batch.inputs, batch.target, options);
   }
 
   absl::StatusOr<StepReport> PlainStep(Batch batch, const StepMeters& meters) const override {
-    absl::Status status = CheckOneInput(batch);
-    if (!status.ok()) return status;
-    return stowage::PlainStep(*model_, batch.inputs[0], batch.target, meters);
+    return stowage::PlainStep(*model_, batch.inputs, batch.target, meters);
   }
 
   absl::StatusOr<std::vector<at::Tensor>> PlainForward(Batch batch) const override {
-    absl::Status status = CheckOneInput(batch);
+    absl::Status status = model_->CheckInputs(batch.inputs);
     if (!status.ok()) return status;
-    return Caught(
-        [&] { return std::vector<at::Tensor>{stowage::PlainForward(*model_, batch.inputs[0])}; });
+    return Caught([&] { return PlainForwardAll(*model_, std::move(batch.inputs)); });
   }
 
   absl::StatusOr<std::unique_ptr<PlannedStep>> Prepare(const Problem& problem,
@@ -99,7 +86,7 @@ class TrainedChain : public TrainedModel {
       return absl::InvalidArgumentError("the profile is of a graph, the model is a chain");
     }
     const Chain& chain = std::get<Chain>(problem);
-    const BatchShape shape = BatchShape::Of(batch.inputs[0], batch.target);
+    const BatchShape shape = BatchShape::Of(batch.inputs, batch.target);
     absl::StatusOr<std::unique_ptr<Executor>> executor =
         Executor::Create(model_, chain, schedule, device, shape);
     if (!executor.ok()) return executor.status();

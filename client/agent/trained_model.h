@@ -26,6 +26,11 @@
 namespace stowage {
 
 // Trains by one schedule. Not thread-safe.
+//
+// Here alone whole steps and begun ones part; what comes before and after is the agent's, for both alike. A whole step
+// has its loss in the plan, which may compute it again or copy what it saves, and nothing of the caller's is in memory
+// beside the plan: its peak is the predicted one to the byte. A begun step has the caller's loss and its gradient there,
+// too, so a whole step is none of those with a backward behind it.
 class PlannedStep {
  public:
   virtual ~PlannedStep() = default;

@@ -39,7 +39,7 @@ class TrainedScript final : public TrainedModel {
     return graph_->Measure(batch, options);
   }
   absl::StatusOr<StepReport> PlainStep(Batch batch, const StepMeters& meters) const override {
-    return network_->PlainStep(std::move(batch.inputs), batch.target, meters);
+    return network_->PlainStep(std::move(batch.inputs), batch.target.front(), meters);
   }
   absl::StatusOr<std::vector<at::Tensor>> PlainForward(Batch batch) const override {
     return graph_->PlainForward(std::move(batch));

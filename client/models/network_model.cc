@@ -129,7 +129,7 @@ GraphModel GraphModelOf(const Network& network, const NetworkModelOptions& optio
     ModelNode node;
     node.name = names[i];
     node.op_kind = NameOf(op.kind);
-    for (const size_t input : op.inputs) node.inputs.push_back(static_cast<int>(input));
+    for (const size_t input : op.inputs) node.inputs.emplace_back(static_cast<int>(input));
     node.parameters = ParametersOf(states[i]);
     node.buffers = states[i].statistics;
     node.in_place = op.in_place;

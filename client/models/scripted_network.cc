@@ -113,26 +113,27 @@ absl::StatusOr<std::vector<TensorShape>> OutputsOf(const ScriptModel& script,
   const StateGuard restore(model.buffers(), DeviceOf(inputs));
   std::vector<int> readers(static_cast<size_t>(model.size()));
   for (int v = 0; v < model.size(); ++v) {
-    for (const int input : model.node(v).inputs) ++readers[static_cast<size_t>(input)];
+    for (const NodeOutput input : model.node(v).inputs) ++readers[static_cast<size_t>(input.node)];
   }
   for (const int output : script.outputs) ++readers[static_cast<size_t>(output)];
   std::vector<at::Tensor> values(readers.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    values[static_cast<size_t>(model.inputs()[i])] = inputs[i];
+    values[static_cast<size_t>(model.inputs()[i].node)] = inputs[i];
   }
   int v = 0;
   try {
     NodeRunner runner(&model, DeviceOf(inputs));
-    runner.BeginStep(at::Tensor());
+    runner.BeginStep({});
     for (; v < model.size(); ++v) {
       if (model.is_input(v)) continue;
       std::vector<at::Tensor> read;
-      for (const int input : model.node(v).inputs) {
-        read.push_back(values[static_cast<size_t>(input)]);
+      for (const NodeOutput input : model.node(v).inputs) {
+        read.push_back(values[static_cast<size_t>(input.node)]);
       }
-      values[static_cast<size_t>(v)] = runner.Forward(v, read);
-      for (const int input : model.node(v).inputs) {
-        if (--readers[static_cast<size_t>(input)] == 0) values[static_cast<size_t>(input)].reset();
+      values[static_cast<size_t>(v)] = runner.Forward(v, read).front();
+      for (const NodeOutput input : model.node(v).inputs) {
+        const auto u = static_cast<size_t>(input.node);
+        if (--readers[u] == 0) values[u].reset();
       }
     }
     std::vector<TensorShape> shapes;
@@ -211,7 +212,7 @@ class ScriptedNetworkMaker {
     ModelNode node;
     node.name = "loss";
     node.op_kind = ToString(loss.kind());
-    for (const size_t output : loss.trained()) node.inputs.push_back(outputs[output]);
+    for (const size_t output : loss.trained()) node.inputs.emplace_back(outputs[output]);
     node.reads_target = loss.has_target();
     node.forward = [loss](std::vector<at::Tensor> read) {
       at::Tensor target;

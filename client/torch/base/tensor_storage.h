@@ -7,6 +7,7 @@
 #include <c10/core/StorageImpl.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <unordered_set>
 #include <vector>
 
@@ -17,6 +18,11 @@ c10::StorageImpl* StorageOf(const at::Tensor& tensor);
 
 void InsertStorages(const std::vector<at::Tensor>& tensors,
                     std::unordered_set<const c10::StorageImpl*>* storages);
+
+// Each once, in the order of the tensors; none of those that have none.
+std::vector<const c10::StorageImpl*> StoragesOf(const std::vector<at::Tensor>& tensors);
+// Bytes of them all.
+int64_t StorageBytesOf(const std::vector<at::Tensor>& tensors);
 
 // That tensors are on, which are on one; the CPU where there are none.
 c10::Device DeviceOf(const std::vector<at::Tensor>& tensors);

@@ -37,13 +37,12 @@ ChainTensors::ChainTensors(const Chain* chain, const std::vector<bool>* moves_pa
       copies_(device),
       stages_(static_cast<size_t>(chain->length()) + 2) {}
 
-void ChainTensors::PutSource(int l, const at::Tensor& tensor) {
-  stage(l).value = stage(l).data.Borrow(tensor);
+void ChainTensors::PutSource(int l, const std::vector<at::Tensor>& tensors) {
+  stage(l).made.Borrow(tensors, 1);
 }
 
-void ChainTensors::PutOutput(int l, const at::Tensor& output, bool saves) {
-  stage(l).data.Own(output, saves ? kSaved : kPlain);
-  stage(l).value = output.variable_data();
+void ChainTensors::PutOutputs(int l, const std::vector<at::Tensor>& outputs, bool saves) {
+  stage(l).made.Own(outputs, saves ? kSaved : kPlain);
 }
 
 void ChainTensors::PutExtras(int l, std::vector<StoragePtr> extras) {
@@ -54,12 +53,12 @@ void ChainTensors::PutExtras(int l, std::vector<StoragePtr> extras) {
 // No-op if it is not held plain, or on the host.
 void ChainTensors::DropPlain(int l) {
   if (copies_.IsAway(TensorKind::kActivation, l)) return;
-  stage(l).data.Free(kPlain);
+  stage(l).made.Free(kPlain);
 }
 
 void ChainTensors::DropSaved(int l) {
   stage(l).extras.clear();
-  stage(l).data.Free(kSaved);
+  stage(l).made.Free(kSaved);
 }
 
 void ChainTensors::FinishBackward(int l) {
@@ -70,19 +69,19 @@ void ChainTensors::FinishBackward(int l) {
 void ChainTensors::Discard(TensorKind tensor, int l) {
   copies_.Discard(tensor, l);
   if (tensor == TensorKind::kSaved) return DropSaved(l);
-  stage(l).data.Free(kPlain);
+  stage(l).made.Free(kPlain);
 }
 
 void ChainTensors::StartOffload(const Instruction& i) {
   const StageState& moved = stage(i.stage);
   if (i.tensor == TensorKind::kActivation) {
-    return copies_.StartOffload(i, {moved.data.home(kPlain)}, /*lent=*/i.stage == 0);
+    return copies_.StartOffload(i, moved.made.Homes(kPlain), /*lent=*/i.stage == 0);
   }
-  const StoragePtr& rest = moved.data.home(kSaved);  // the part after the last saved tensor
-  if (i.part > moved.extras.size()) return copies_.StartOffload(i, {rest});
+  const std::vector<StoragePtr> rest = moved.made.Homes(kSaved);  // after the last saved tensor
+  if (i.part > moved.extras.size()) return copies_.StartOffload(i, rest);
   if (i.part > 0) return copies_.StartOffload(i, {moved.extras[static_cast<size_t>(i.part) - 1]});
   std::vector<StoragePtr> all = moved.extras;
-  all.push_back(rest);
+  all.insert(all.end(), rest.begin(), rest.end());
   copies_.StartOffload(i, std::move(all));
 }
 
@@ -94,14 +93,14 @@ void ChainTensors::Run(const Instruction& i) {
     case Op::kDropSavedKeepOutput:
       copies_.Discard(TensorKind::kSaved, l);
       stage(l).extras.clear();
-      return stage(l).data.Rename(kSaved, kPlain);
+      return stage(l).made.Rename(kSaved, kPlain);
     case Op::kOffloadStart:
       return StartOffload(i);
     case Op::kOffloadWait:
     case Op::kPrefetchStart:
     case Op::kPrefetchWait:
       copies_.Continue(i);
-      return stage(l).data.Follow();
+      return stage(l).made.Follow();
     default:
       throw std::logic_error("forwards and backwards are not for those who hold tensors");
   }
@@ -111,8 +110,7 @@ void ChainTensors::Run(const Instruction& i) {
 absl::Status ChainTensors::Release() {
   for (StageState& held : stages_) {
     held.extras.clear();
-    held.data.Free(kPlain);
-    held.data.Free(kSaved);
+    held.made.Release();
   }
   return copies_.ReturnLent();
 }

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "client/torch/execute/held_outputs.h"
 #include "client/torch/execute/held_tensors.h"
 #include "client/torch/offload/host_copies.h"
-#include "client/torch/offload/shared_data.h"
 #include "solvers/model/chain.h"
 #include "solvers/schedule/schedule.h"
 
@@ -23,10 +23,15 @@ class ChainTensors : public HeldTensors {
   ChainTensors(const Chain* chain, const std::vector<bool>* moves_parts, ExecutionDevice* device);
   ~ChainTensors() override { Release().IgnoreError(); }
 
-  const at::Tensor& Value(int l) const override { return stages_[static_cast<size_t>(l)].value; }
-  at::Tensor Share(int l) override { return stage(l).data.Share(stage(l).value); }
-  void PutSource(int l, const at::Tensor& tensor) override;
-  void PutOutput(int l, const at::Tensor& output, bool saves) override;
+  const at::Tensor& Value(NodeOutput made) const override {
+    return stages_[static_cast<size_t>(made.node)].made.value(made.index);
+  }
+  at::Tensor Share(NodeOutput made) override {
+    HeldOutputs& of = stage(made.node).made;
+    return of.Share(of.value(made.index), of.part(made.index));
+  }
+  void PutSource(int l, const std::vector<at::Tensor>& tensors) override;
+  void PutOutputs(int l, const std::vector<at::Tensor>& outputs, bool saves) override;
   void PutExtras(int l, std::vector<StoragePtr> extras) override;
   void BeginBackward(int l) override { stage(l).extras.clear(); }
   void FinishBackward(int l) override;
@@ -36,8 +41,7 @@ class ChainTensors : public HeldTensors {
 
  private:
   struct StageState {
-    at::Tensor value;  // metadata, and the storage at which the bytes are
-    SharedData data;
+    HeldOutputs made;
     std::vector<StoragePtr> extras;
   };
 

@@ -21,6 +21,7 @@ namespace stowage {
 namespace {
 
 absl::Status CheckProblem(const ChainModel& model, const Chain& chain) {
+  if (!model.status().ok()) return model.status();
   if (!model.loss()) return absl::InvalidArgumentError("the model has no loss");
   if (chain.length() != model.length()) {
     return absl::InvalidArgumentError(
@@ -39,7 +40,7 @@ absl::Status CheckProblem(const ChainModel& model, const Chain& chain) {
 bool SameInputs(const ModelNode& node, const Vertex& vertex) {
   if (node.inputs.size() != vertex.inputs.size()) return false;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
-    if (node.inputs[i] != vertex.inputs[i].vertex) return false;
+    if (node.inputs[i].node != vertex.inputs[i].vertex) return false;
   }
   return true;
 }
@@ -148,52 +149,56 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(const GraphModel* mod
 absl::Status Executor::CheckInputs(const std::vector<at::Tensor>& inputs) const {
   absl::Status plain = CheckNoOtherDifferentiation(inputs, plan_->model->parameters());
   if (!plain.ok()) return plain;
-  const std::vector<int>& read = plan_->model->inputs();
+  const std::vector<NodeOutput>& read = plan_->model->inputs();
   if (inputs.size() != read.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat("there are ", inputs.size(), " inputs, the model reads ", read.size()));
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const std::string& name = plan_->NameOf(read[i]);
+    const std::string name = plan_->NameOfSource(read[i]);
     if (!inputs[i].defined()) {
       return absl::InvalidArgumentError(absl::StrCat(name, " is an undefined tensor"));
     }
     absl::Status status = CheckIsOn(*plan_->device, inputs[i], name);
-    if (status.ok() && batch_) status = batch_->CheckInput(inputs[i]);
     if (!status.ok()) return status;
-    const Bytes bytes(static_cast<int64_t>(inputs[i].nbytes()));
-    const Bytes planned = plan_->SourceBytes(read[i]);
-    if (bytes <= planned) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, " has ", bytes.value(), " bytes, in the profile ", planned.value()));
   }
-  return absl::OkStatus();
+  absl::Status fits = batch_ ? batch_->CheckInputs(inputs) : absl::OkStatus();
+  Bytes bytes;  // of one node
+  for (size_t i = 0; i < inputs.size() && fits.ok(); ++i) {
+    if (i == 0 || read[i].node != read[i - 1].node) bytes = Bytes(0);
+    bytes += Bytes(static_cast<int64_t>(inputs[i].nbytes()));
+    const Bytes planned = plan_->SourceBytes(read[i]).value_or(bytes);
+    if (bytes <= planned) continue;
+    return absl::InvalidArgumentError(absl::StrCat(plan_->NameOfSource(read[i]), " has ",
+                                                   bytes.value(), " bytes, in the profile ",
+                                                   planned.value()));
+  }
+  return fits;
 }
 
-std::vector<at::Tensor> Executor::SourcesOf(std::vector<at::Tensor> inputs,
-                                            const at::Tensor& target, bool lent) const {
-  std::vector<at::Tensor> sources(static_cast<size_t>(plan_->model->size()));
+std::vector<at::Tensor> Executor::SourcesOf(std::vector<at::Tensor> inputs, const Tensors& targets,
+                                            bool lent) const {
+  std::vector<at::Tensor> sources;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const int v = plan_->model->inputs()[i];
-    sources[static_cast<size_t>(v)] = SourceFor(*plan_, v, std::move(inputs[i]), target, lent);
+    sources.push_back(
+        SourceFor(*plan_, plan_->model->inputs()[i], std::move(inputs[i]), targets, lent));
   }
   return sources;
 }
 
-absl::StatusOr<StepReport> Executor::Step(std::vector<at::Tensor> inputs,
-                                          const at::Tensor& target) {
+absl::StatusOr<StepReport> Executor::Step(std::vector<at::Tensor> inputs, const Tensors& targets) {
   if (plan_->callers_loss()) {
     return absl::InvalidArgumentError(
         "the model has outputs, of which the caller has the loss: see PlannedModule");
   }
   absl::Status fits = CheckInputs(inputs);
-  if (fits.ok() && batch_) fits = batch_->CheckTarget(target);
+  if (fits.ok() && batch_) fits = batch_->CheckTargets(targets);
   if (!fits.ok()) return fits;
   Bytes bytes;
   for (const at::Tensor& input : inputs) bytes += Bytes(static_cast<int64_t>(input.nbytes()));
   try {
     if (measured_ != nullptr || !plan_->in_engine_order) plan_->model->EnsureGradients();
-    return RunStep(plan_, SourcesOf(std::move(inputs), target, /*lent=*/true), target, bytes,
+    return RunStep(plan_, SourcesOf(std::move(inputs), targets, /*lent=*/true), targets, bytes,
                    gradient_ready_, measured_);
   } catch (...) {
     return CurrentExceptionToStatus("training step", absl::StatusCode::kInternal);

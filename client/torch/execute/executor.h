@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/torch/base/tensors.h"
 #include "client/torch/execute/parameter_gradients.h"
 #include "client/torch/execute/step_plan.h"
 #include "client/torch/execute/step_report.h"
@@ -34,7 +35,8 @@ class Executor {
  public:
   // The problem is the model's profile, `device` null for one without a link whose memory the installed
   // TrackingAllocator counts; it must outlive the executor. `batch` is what the chain was profiled with; without it
-  // Step knows only the input's bytes.
+  // Step knows only the input's bytes, and nothing of targets and of a chain's side inputs, which the plan counts as
+  // the profile saw them.
   //
   // INVALID_ARGUMENT: the problem is not that of the model, or the evaluator does not accept the schedule on it, by the
   // device's link. UNIMPLEMENTED: the schedule has communication beside compute, or saves something of a stage of a
@@ -47,11 +49,12 @@ class Executor {
                                                           Schedule schedule,
                                                           ExecutionDevice* device = nullptr);
 
-  // One step on the model's inputs, in order: adds to the parameters' gradients what a plain step adds, updates buffers
-  // and random state as it does. Of a graph the loss is the sum of all scalars that nobody reads; gradients equal those
-  // of plain training bit for bit where the schedule keeps the order of sums (solvers/schedule/gradient_sums.h), as
-  // those of all our solvers do. A parameter without a gradient gets the first that comes, which is no part of
-  // StepReport::peak, or a zeroed one before where instructions are measured or come in another order than autograd's.
+  // One step on the model's inputs, in order, of a chain the input and its side inputs: adds to the parameters'
+  // gradients what a plain step adds, updates buffers and random state as it does. Of a graph the loss is the sum of
+  // all scalars that nobody reads; gradients equal those of plain training bit for bit where the schedule keeps the
+  // order of sums (solvers/schedule/gradient_sums.h), as those of all our solvers do. A parameter without a gradient
+  // gets the first that comes, which is no part of StepReport::peak, or a zeroed one before where instructions are
+  // measured or come in another order than autograd's.
   //
   // An input that the caller holds stays in memory where the plan drops it. A schedule that moves it takes its memory away
   // until Step returns. Of a part of a larger tensor, of the target, and of memory of another allocator it moves a copy.
@@ -63,12 +66,12 @@ class Executor {
   // for copies that fail; the message names instruction and stage, GetStepFailure (client/torch/execute/step_failure.h) tells
   // more. After such an error nothing of the step is held, buffers and random state are what they were before it, and
   // the gradients are undefined: zero them (ModelTensors::ZeroGradients); then the next step is as good as any.
-  absl::StatusOr<StepReport> Step(std::vector<at::Tensor> inputs, const at::Tensor& target);
+  absl::StatusOr<StepReport> Step(std::vector<at::Tensor> inputs, const Tensors& targets);
   // Of a model with one input. Unlike a list in braces, which holds a second reference, it can be moved.
-  absl::StatusOr<StepReport> Step(at::Tensor input, const at::Tensor& target) {
+  absl::StatusOr<StepReport> Step(at::Tensor input, const Tensors& targets) {
     std::vector<at::Tensor> inputs;
     inputs.push_back(std::move(input));
-    return Step(std::move(inputs), target);
+    return Step(std::move(inputs), targets);
   }
 
   // From the next step on. It may throw; the step then fails.
@@ -94,8 +97,8 @@ class Executor {
                                                            ExecutionDevice* device,
                                                            std::optional<BatchShape> batch);
   absl::Status CheckInputs(const std::vector<at::Tensor>& inputs) const;
-  // By node, tensors of inputs for a step. `lent`: memory of inputs that others hold may be away until the step ends.
-  std::vector<at::Tensor> SourcesOf(std::vector<at::Tensor> inputs, const at::Tensor& target,
+  // Tensors of inputs for a step. `lent`: memory of inputs that others hold may be away until the step ends.
+  std::vector<at::Tensor> SourcesOf(std::vector<at::Tensor> inputs, const Tensors& targets,
                                     bool lent) const;
 
   const std::shared_ptr<const StepPlan> plan_;

@@ -7,34 +7,35 @@
 
 namespace stowage {
 
-GraphTensors::GraphTensors(const Graph* graph, ExecutionDevice* device)
-    : graph_(*graph), copies_(device), vertices_(static_cast<size_t>(graph->size())) {}
-
-void GraphTensors::PutSource(int v, const at::Tensor& tensor) {
-  vertex(v).value = vertex(v).data.Borrow(tensor);
-}
+GraphTensors::GraphTensors(const GraphModel* model, const Graph* graph, ExecutionDevice* device)
+    : model_(*model),
+      graph_(*graph),
+      copies_(device),
+      vertices_(static_cast<size_t>(graph->size())) {}
 
 // Where the graph says that v lives in the memory of its first input, the bytes are there already.
-void GraphTensors::PutOutput(int v, const at::Tensor& output, bool /*saves*/) {
-  VertexState& kept = vertex(v);
+void GraphTensors::PutOutputs(int v, const std::vector<at::Tensor>& outputs, bool /*saves*/) {
+  HeldOutputs& made = vertex(v).made;
   const bool owns = graph_.storage(v) == v;
-  const int first = static_cast<int>(graph_.vertex(v).inputs.front().vertex);
-  if (owns == (StorageOf(output) == StorageOf(Value(first)))) {
+  const NodeOutput first = model_.node(v).inputs.front();
+  for (const at::Tensor& output : outputs) {
+    if (!output.defined() || owns != (StorageOf(output) == StorageOf(Value(first)))) continue;
     throw StageRuleError(owns ? "its output is a view of its input, which the plan does not know"
                               : "its output is no view of its input, as the plan has it");
   }
-  if (owns && kept.data.home()) {
-    kept.data.Join(output);
-  } else if (owns) {
-    kept.data.Own(output);
+  if (!owns) {
+    made.LiveIn(vertex(first.node).made, first.index, outputs);
+  } else if (made.IsHeld()) {
+    made.Join(outputs);
+  } else {
+    made.Own(outputs);
   }
-  kept.value = output.variable_data();
 }
 
 void GraphTensors::Discard(TensorKind tensor, int v) {
   copies_.Discard(tensor, v + 1);
   if (tensor == TensorKind::kSaved) return vertex(v).extras.clear();
-  vertex(v).data.Free();
+  vertex(v).made.Free();
 }
 
 void GraphTensors::Transfer(const Instruction& i) {
@@ -42,12 +43,11 @@ void GraphTensors::Transfer(const Instruction& i) {
   const bool saved = i.tensor == TensorKind::kSaved;
   if (i.op == Op::kOffloadStart) {
     const bool lent = !saved && graph_.vertex(i.stage - 1).inputs.empty();
-    copies_.StartOffload(i, saved ? moved.extras : std::vector<StoragePtr>{moved.data.home()},
-                         lent);
+    copies_.StartOffload(i, saved ? moved.extras : moved.made.Homes(), lent);
     return;
   }
   copies_.Continue(i);
-  if (!saved) moved.data.Follow();
+  if (!saved) moved.made.Follow();
 }
 
 void GraphTensors::Run(const Instruction& i) {

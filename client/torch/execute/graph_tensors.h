@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "client/torch/execute/held_outputs.h"
 #include "client/torch/execute/held_tensors.h"
 #include "client/torch/offload/host_copies.h"
-#include "client/torch/offload/shared_data.h"
 #include "solvers/model/graph.h"
 #include "solvers/schedule/schedule.h"
 
@@ -19,15 +19,23 @@ namespace stowage {
 // Not thread-safe.
 class GraphTensors : public HeldTensors {
  public:
-  // The graph must outlive the object.
-  GraphTensors(const Graph* graph, ExecutionDevice* device);
+  // Model and graph must outlive the object.
+  GraphTensors(const GraphModel* model, const Graph* graph, ExecutionDevice* device);
   ~GraphTensors() override { Release().IgnoreError(); }
 
-  const at::Tensor& Value(int v) const override { return vertex(v).value; }
+  const at::Tensor& Value(NodeOutput made) const override {
+    return vertex(made.node).made.value(made.index);
+  }
 
-  at::Tensor Share(int v) override { return vertex(graph_.storage(v)).data.Share(vertex(v).value); }
-  void PutSource(int v, const at::Tensor& tensor) override;
-  void PutOutput(int v, const at::Tensor& output, bool saves) override;
+  at::Tensor Share(NodeOutput made) override {
+    const HeldOutputs& of = vertex(made.node).made;
+    HeldOutputs& owner = vertex(graph_.storage(made.node)).made;
+    return owner.Share(of.value(made.index), of.part(made.index));
+  }
+  void PutSource(int v, const std::vector<at::Tensor>& tensors) override {
+    vertex(v).made.Borrow(tensors, tensors.size());
+  }
+  void PutOutputs(int v, const std::vector<at::Tensor>& outputs, bool saves) override;
   void PutExtras(int v, std::vector<StoragePtr> extras) override {
     vertex(v).extras = std::move(extras);
   }
@@ -40,8 +48,7 @@ class GraphTensors : public HeldTensors {
 
  private:
   struct VertexState {
-    at::Tensor value;  // metadata, and the storage at which the bytes are
-    SharedData data;   // of a vertex that owns its storage
+    HeldOutputs made;
     std::vector<StoragePtr> extras;
   };
 
@@ -50,6 +57,7 @@ class GraphTensors : public HeldTensors {
   void Discard(TensorKind tensor, int v);
   void Transfer(const Instruction& i);
 
+  const GraphModel& model_;
   const Graph& graph_;
   HostCopies copies_;
   std::vector<VertexState> vertices_;

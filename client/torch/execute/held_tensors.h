@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "client/torch/model/graph_model.h"
 #include "client/torch/offload/host_copies.h"
 #include "solvers/schedule/schedule.h"
 
@@ -22,18 +23,18 @@ class HeldTensors {
  public:
   virtual ~HeldTensors() = default;
 
-  // What v made, with the bytes that are held of it now.
-  virtual const at::Tensor& Value(int v) const = 0;
+  // What a node made, with the bytes that are held of it now; undefined where it made none.
+  virtual const at::Tensor& Value(NodeOutput made) const = 0;
 
   // The same for somebody who may hold it longer than the plan does: his own bytes, once they are dropped here.
-  virtual at::Tensor Share(int v) = 0;
+  virtual at::Tensor Share(NodeOutput made) = 0;
 
-  // The tensor of a source.
-  virtual void PutSource(int v, const at::Tensor& tensor) = 0;
+  // The tensors of a source. Of a chain those behind the first stay until Release.
+  virtual void PutSource(int v, const std::vector<at::Tensor>& tensors) = 0;
   // What a forward of v made; `saves` as its instruction has it. Throws StageRuleError where it lives in other memory
   // than the plan has it.
-  virtual void PutOutput(int v, const at::Tensor& output, bool saves) = 0;
-  // What of the graph of v, the output aside, can go to the host. Throws ImmovableError where that is not what the plan
+  virtual void PutOutputs(int v, const std::vector<at::Tensor>& outputs, bool saves) = 0;
+  // What of the graph of v, the outputs aside, can go to the host. Throws ImmovableError where that is not what the plan
   // has.
   virtual void PutExtras(int v, std::vector<StoragePtr> extras) = 0;
   // The backward of v frees its extras one by one, and drops at its end what the evaluator says.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "client/torch/base/tensor_storage.h"
 #include "client/torch/base/torch_status.h"
 #include "client/torch/execute/passed_input.h"
@@ -20,11 +21,29 @@ size_t FirstLike(const ModelNode& node, size_t i) {
   return static_cast<size_t>(same - node.inputs.begin());
 }
 
+void CheckCount(const ModelNode& node, const Tensors& outputs) {
+  if (static_cast<int>(outputs.size()) != node.outputs) {
+    throw StageRuleError(absl::StrCat("its forward returned ", outputs.size(),
+                                      " tensors, the model has ", node.outputs));
+  }
+  const auto defined = [](const at::Tensor& output) { return output.defined(); };
+  if (std::any_of(outputs.begin(), outputs.end(), defined)) return;
+  throw StageRuleError("its forward returned no tensor");
+}
+
 }  // namespace
 
-void NodeRunner::BeginStep(at::Tensor target, OnGradientReady ready,
-                           const std::vector<int>& asking) {
-  BeginForwards(std::move(target), asking);
+std::vector<at::Tensor> WithoutGraphs(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> plain;
+  for (const at::Tensor& tensor : tensors) {
+    plain.push_back(tensor.defined() ? tensor.variable_data() : tensor);
+  }
+  return plain;
+}
+
+void NodeRunner::BeginStep(Tensors targets, OnGradientReady ready,
+                           const std::vector<NodeOutput>& asking) {
+  BeginForwards(std::move(targets), asking);
   gradients_.emplace(Parts(), std::move(ready));
 }
 
@@ -34,13 +53,14 @@ std::vector<std::vector<at::Tensor>> NodeRunner::Parts() const {
   return parameters;
 }
 
-void NodeRunner::BeginForwards(at::Tensor target, const std::vector<int>& asking) {
-  target_ = std::move(target);
+void NodeRunner::BeginForwards(Tensors targets, const std::vector<NodeOutput>& asking) {
+  targets_ = std::move(targets);
+  if (targets_.empty()) targets_.emplace_back();
   runs_.assign(static_cast<size_t>(model_->size()), RepeatableForward());
   modes_.assign(runs_.size(), {});
   needs_gradient_ = model_->NeedGradients(asking);
-  gives_gradient_.assign(runs_.size(), false);
-  for (const int v : asking) gives_gradient_[static_cast<size_t>(v)] = true;
+  gives_gradient_ = model_->ForEachOutput<char>();
+  for (const NodeOutput input : asking) gives_gradient_[input] = 1;
   hands_on_.assign(runs_.size(), false);
   model_storages_.clear();
   InsertStorages(model_->parameters(), &model_storages_);
@@ -61,32 +81,57 @@ at::Tensor NodeRunner::OwnOrView(const ModelNode& node, at::Tensor output, const
     throw StageRuleError("it is to write over its first input, yet returns another tensor");
   }
   if (storage == nullptr || storage == StorageOf(first)) return output;
-  bool foreign = model_storages_.count(storage) > 0 || storage == StorageOf(target_);
-  for (const at::Tensor& input : inputs) foreign |= storage == StorageOf(input);
-  return foreign ? output.clone() : output;
+  return IsForeign(storage, inputs) ? output.clone() : output;
 }
 
-at::Tensor NodeRunner::CallOnce(int v, std::vector<at::Tensor> inputs) {
+bool NodeRunner::IsForeign(const c10::StorageImpl* storage,
+                           const std::vector<at::Tensor>& inputs) const {
+  const auto lives_there = [&](const at::Tensor& other) { return storage == StorageOf(other); };
+  return model_storages_.count(storage) > 0 ||
+         std::any_of(targets_.begin(), targets_.end(), lives_there) ||
+         std::any_of(inputs.begin(), inputs.end(), lives_there);
+}
+
+// Of several either all are views of the first input, as those of a split, or none is a view of any: a plan has the
+// memory of all of them or of none.
+Tensors NodeRunner::OwnOrViews(Tensors outputs, const at::Tensor& first,
+                               const std::vector<at::Tensor>& inputs) const {
+  const bool all = std::all_of(outputs.begin(), outputs.end(), [&](const at::Tensor& output) {
+    return !output.defined() || StorageOf(output) == StorageOf(first);
+  });
+  for (at::Tensor& output : outputs) {
+    const c10::StorageImpl* const storage = StorageOf(output);
+    if (all && output.is_same(first)) output = at::alias(output);
+    if (!all && storage != nullptr && IsForeign(storage, inputs)) output = output.clone();
+  }
+  return outputs;
+}
+
+Tensors NodeRunner::CallOnce(int v, Tensors inputs) {
   const ModelNode& node = model_->node(v);
   const size_t first_kept = node.in_place ? 1 : 0;
   std::vector<int64_t> versions;
-  for (const at::Tensor& input : inputs) versions.push_back(input._version());
-  if (node.reads_target) inputs.push_back(target_);
-  at::Tensor output = node.forward(inputs);
-  if (!output.defined()) throw StageRuleError("its forward returned no tensor");
+  const auto version = [](const at::Tensor& tensor) {
+    return tensor.defined() ? tensor._version() : 0;
+  };
+  for (const at::Tensor& input : inputs) versions.push_back(version(input));
+  if (node.reads_target) inputs.insert(inputs.end(), targets_.begin(), targets_.end());
+  Tensors outputs = node.forward(inputs);
+  CheckCount(node, outputs);
   for (size_t i = first_kept; i < versions.size(); ++i) {
-    if (inputs[i]._version() == versions[i]) continue;
+    if (version(inputs[i]) == versions[i]) continue;
     throw StageRuleError(versions.size() == 1 ? "it writes over its input"
                                               : "it writes over an input");
   }
   const at::Tensor first = inputs.front();
-  hands_on_[static_cast<size_t>(v)] = !node.in_place && output.is_same(first);
-  return OwnOrView(node, std::move(output), first, inputs);
+  if (node.outputs > 1) return OwnOrViews(std::move(outputs), first, inputs);
+  hands_on_[static_cast<size_t>(v)] = !node.in_place && outputs.front().is_same(first);
+  return OwnOrView(node, std::move(outputs.front()), first, inputs);
 }
 
-int NodeRunner::Giver(int v) const {
-  while (hands_on_[static_cast<size_t>(v)]) v = model_->node(v).inputs.front();
-  return v;
+NodeOutput NodeRunner::Giver(NodeOutput made) const {
+  while (hands_on(made.node)) made = model_->node(made.node).inputs.front();
+  return made;
 }
 
 // A module that runs again in another mode computes something else.
@@ -107,7 +152,7 @@ void NodeRunner::CountForward(int v) {
   if (has_run(v)) ++recomputed_forwards_;
 }
 
-at::Tensor NodeRunner::Call(int v, const std::vector<at::Tensor>& inputs) {
+Tensors NodeRunner::Call(int v, const std::vector<at::Tensor>& inputs) {
   CheckModes(v);
   RepeatableForward& run = runs_[static_cast<size_t>(v)];
   CountForward(v);
@@ -115,17 +160,18 @@ at::Tensor NodeRunner::Call(int v, const std::vector<at::Tensor>& inputs) {
   return run.Run(model_->node(v).buffers, device_, [&] { return CallOnce(v, inputs); });
 }
 
-at::Tensor NodeRunner::Forward(int v, const std::vector<at::Tensor>& inputs) {
+std::vector<at::Tensor> NodeRunner::Forward(int v, const std::vector<at::Tensor>& inputs) {
   std::optional<DropSavedScope> drops;
   // A forward that must not run again is not run this way but to be measured.
   if (!model_->node(v).must_keep) drops.emplace();
-  return RunWithGraph(v, inputs).output.variable_data();
+  return WithoutGraphs(RunWithGraph(v, inputs).outputs);
 }
 
-at::Tensor NodeRunner::LeafOf(int input, const at::Tensor& value) const {
+at::Tensor NodeRunner::LeafOf(NodeOutput input, const at::Tensor& value) const {
+  if (!value.defined()) return value;
   // Not detach(), whose result can hold on to the tensor that it came from.
   at::Tensor leaf = value.variable_data();
-  if (gives_gradient_[static_cast<size_t>(input)]) leaf.requires_grad_();
+  if (gives_gradient_[input] != 0) leaf.requires_grad_();
   return leaf;
 }
 
@@ -148,9 +194,10 @@ SavedNode NodeRunner::RunWithGraph(int v, const std::vector<at::Tensor>& inputs)
     }
     const at::Tensor leaf = LeafOf(node.inputs[i], inputs[i]);
     saved.leaves.push_back(leaf);
-    saved.passed.push_back(leaf.requires_grad() ? PassedInput(leaf, &(*saved.gradients)[i]) : leaf);
+    const bool asks = leaf.defined() && leaf.requires_grad();
+    saved.passed.push_back(asks ? PassedInput(leaf, &(*saved.gradients)[i]) : leaf);
   }
-  saved.output = ForwardInGraph(v, saved.passed);
+  saved.outputs = ForwardInGraph(v, saved.passed);
   return saved;
 }
 
@@ -170,40 +217,56 @@ void NodeRunner::ForwardStopped(int v, const std::vector<at::Tensor>& inputs, Sa
 }
 
 std::unordered_set<const c10::StorageImpl*> NodeRunner::HeldByOthers(
-    int v, const std::vector<at::Tensor>& inputs, const at::Tensor& output) const {
+    int v, const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& outputs) const {
   std::unordered_set<const c10::StorageImpl*> held;
   InsertStorages(inputs, &held);
-  InsertStorages({output, target_}, &held);
+  InsertStorages(outputs, &held);
+  InsertStorages(targets_, &held);
   InsertStorages(model_->node(v).parameters, &held);
   InsertStorages(model_->node(v).buffers, &held);
   return held;
 }
 
-at::Tensor NodeRunner::ForwardInGraph(int v, const std::vector<at::Tensor>& passed) {
+std::vector<at::Tensor> NodeRunner::ForwardInGraph(int v, const std::vector<at::Tensor>& passed) {
   const at::AutoGradMode grad(true);
-  at::Tensor output = Call(v, passed);
-  if (output.requires_grad() && !needs_gradient(v)) {
-    throw StageRuleError("it trains parameters that it does not list");
+  std::vector<at::Tensor> outputs = Call(v, passed);
+  std::vector<char>& gives = gives_gradient_.of(v);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    gives[i] = outputs[i].defined() && outputs[i].requires_grad() ? 1 : 0;
+    if (gives[i] != 0 && !needs_gradient(v)) {
+      throw StageRuleError("it trains parameters that it does not list");
+    }
   }
-  gives_gradient_[static_cast<size_t>(v)] = output.requires_grad();
-  return output;
+  return outputs;
 }
 
-std::vector<at::Tensor> NodeRunner::Backward(int v, SavedNode saved, at::Tensor gradient,
-                                             std::vector<at::Tensor> running) {
-  running = BackwardOf(v, std::move(saved), std::move(gradient), std::move(running));
+std::vector<at::Tensor> NodeRunner::Backward(int v, SavedNode saved,
+                                             std::vector<at::Tensor> gradients,
+                                             std::vector<at::Tensor> running, bool starts) {
+  running = BackwardOf(v, std::move(saved), std::move(gradients), std::move(running), starts);
   gradients_->Finish(v);
   return running;
 }
 
-std::vector<at::Tensor> NodeRunner::BackwardOf(int v, SavedNode saved, at::Tensor gradient,
-                                               std::vector<at::Tensor> running) {
-  const bool starts = model_->StartsBackward(v, saved.output);
-  if ((!gradient.defined() && !starts) || !saved.output.requires_grad()) return running;
-  if (!gradient.defined()) gradient = at::ones_like(saved.output);
-  const at::Tensor held = in_line_ ? gradient : at::Tensor();
-  std::vector<at::Tensor> roots = {saved.output};
-  std::vector<at::Tensor> given = {std::move(gradient)};
+std::vector<at::Tensor> NodeRunner::BackwardOf(int v, SavedNode saved,
+                                               std::vector<at::Tensor> gradients,
+                                               std::vector<at::Tensor> running, bool starts) {
+  std::vector<at::Tensor> roots;
+  std::vector<at::Tensor> given;
+  for (size_t i = 0; i < saved.outputs.size(); ++i) {
+    const at::Tensor& output = saved.outputs[i];
+    if (!output.defined() || !output.requires_grad()) continue;
+    at::Tensor gradient = std::move(gradients[i]);
+    if (!gradient.defined() && starts && model_->StartsBackward({v, static_cast<int>(i)}, output)) {
+      gradient = at::ones_like(output);
+    }
+    if (!gradient.defined()) continue;
+    roots.push_back(output);
+    given.push_back(std::move(gradient));
+  }
+  gradients.clear();
+  if (roots.empty()) return running;
+  const std::vector<at::Tensor> held = in_line_ ? given : std::vector<at::Tensor>();
   for (size_t i = 0; i < running.size(); ++i) {
     if (!running[i].defined()) continue;
     roots.push_back(saved.passed[i]);
@@ -214,7 +277,12 @@ std::vector<at::Tensor> NodeRunner::BackwardOf(int v, SavedNode saved, at::Tenso
     gradients_->Backward(v, std::move(roots), std::move(given));
   }
   running = std::move(*saved.gradients);
-  if (in_line_) return {DenseGradient(std::move(running[0]), saved.leaves[0])};
+  if (in_line_) {
+    for (size_t i = 0; i < running.size(); ++i) {
+      running[i] = DenseGradient(std::move(running[i]), saved.leaves[i]);
+    }
+    return running;
+  }
   saved = {};
   for (at::Tensor& sum : running) sum = GradientWithOwnMemory(std::move(sum));
   return running;

@@ -5,7 +5,6 @@
 #include <c10/core/GradMode.h>
 
 #include <cstdint>
-#include <map>
 #include <utility>
 
 #include "client/torch/base/tensor_storage.h"
@@ -20,13 +19,14 @@ namespace stowage {
 namespace {
 
 // The loss, the device told to do the backward.
-LossValue Train(const ChainModel& model, const at::Tensor& input, const at::Tensor& target) {
+LossValue Train(const ChainModel& model, Tensors inputs, const Tensors& targets) {
   const AutocastState autocast = AutocastState::Capture();
   const at::AutoGradMode grad(true);
   at::Tensor loss;
   {
     const AutocastScope scope(autocast);
-    loss = model.loss()(PlainForward(model, input.variable_data()), target);
+    for (at::Tensor& input : inputs) input = input.variable_data();
+    loss = model.loss()(PlainForwardAll(model, std::move(inputs)), targets);
   }
   LossValue value;
   value.Add(loss);
@@ -35,18 +35,18 @@ LossValue Train(const ChainModel& model, const at::Tensor& input, const at::Tens
   return value;
 }
 
-// By node, the last that reads it; itself if nobody does.
-std::vector<int> LastReaders(const GraphModel& model) {
-  std::vector<int> last;
+// The last node that reads each tensor; the one that makes it if nobody does.
+PerOutput<int> LastReaders(const GraphModel& model) {
+  PerOutput<int> last = model.ForEachOutput<int>();
   for (int v = 0; v < model.size(); ++v) {
-    last.push_back(v);
-    for (const int input : model.node(v).inputs) last[static_cast<size_t>(input)] = v;
+    for (int& reader : last.of(v)) reader = v;
+    for (const NodeOutput input : model.node(v).inputs) last[input] = v;
   }
   return last;
 }
 
 LossValue TrainGraph(const GraphModel& model, std::vector<at::Tensor> inputs,
-                     const at::Tensor& target) {
+                     const Tensors& targets) {
   const AutocastState autocast = AutocastState::Capture();
   const at::AutoGradMode grad(true);
   LossValue value;
@@ -54,7 +54,8 @@ LossValue TrainGraph(const GraphModel& model, std::vector<at::Tensor> inputs,
   std::vector<at::Tensor> gradients;
   {
     const AutocastScope scope(autocast);
-    for (at::Tensor& loss : PlainLosses(model, std::move(inputs), target)) {
+    for (at::Tensor& loss : PlainLosses(model, std::move(inputs), targets)) {
+      if (!loss.defined()) continue;
       value.Add(loss);
       if (!loss.requires_grad()) continue;
       if (!model.outputs().empty()) gradients.push_back(at::ones_like(loss));
@@ -68,52 +69,72 @@ LossValue TrainGraph(const GraphModel& model, std::vector<at::Tensor> inputs,
 
 }  // namespace
 
+Tensors PlainForwardAll(const ChainModel& model, Tensors inputs) {
+  const Tensors sides(inputs.begin() + 1, inputs.end());
+  Tensors x{std::move(inputs.front())};
+  inputs.clear();
+  for (int l = 1; l <= model.length(); ++l) {
+    const ModelStage& stage = model.stage(l);
+    for (const int side : stage.side_inputs) x.push_back(sides[static_cast<size_t>(side)]);
+    x = stage.forward(x);
+  }
+  return x;
+}
+
 at::Tensor PlainForward(const ChainModel& model, at::Tensor input) {
-  for (int l = 1; l <= model.length(); ++l) input = model.stage(l).forward(input);
-  return input;
+  return PlainForwardAll(model, std::move(input)).front();
 }
 
 namespace {
 
 // Marked outputs in their order; else losses in that of the nodes.
-std::vector<at::Tensor> InOrder(const GraphModel& model, const std::map<int, at::Tensor>& made) {
+std::vector<at::Tensor> InOrder(const GraphModel& model, const PerOutput<at::Tensor>& made) {
   std::vector<at::Tensor> ordered;
-  for (const int v : model.outputs()) ordered.push_back(made.at(v));
+  for (const NodeOutput output : model.outputs()) ordered.push_back(made[output]);
   if (!ordered.empty()) return ordered;
-  for (const auto& [v, tensor] : made) ordered.push_back(tensor);
+  for (int v = 0; v < model.size(); ++v) {
+    for (const at::Tensor& tensor : made.of(v)) {
+      if (tensor.defined()) ordered.push_back(tensor);
+    }
+  }
   return ordered;
 }
 
 }  // namespace
 
 std::vector<at::Tensor> PlainOutputs(const GraphModel& model, std::vector<at::Tensor> inputs,
-                                     const at::Tensor& target) {
-  const std::vector<int> last = LastReaders(model);
-  std::vector<at::Tensor> values(last.size());
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    values[static_cast<size_t>(model.inputs()[i])] = std::move(inputs[i]);
-  }
-  std::map<int, at::Tensor> outputs;
+                                     const Tensors& targets) {
+  const PerOutput<int> last = LastReaders(model);
+  PerOutput<at::Tensor> values = model.ForEachOutput<at::Tensor>();
+  PerOutput<at::Tensor> outputs = values;
+  for (size_t i = 0; i < inputs.size(); ++i) values[model.inputs()[i]] = std::move(inputs[i]);
   for (int v = 0; v < model.size(); ++v) {
     if (model.is_input(v)) continue;
     const ModelNode& node = model.node(v);
-    std::vector<at::Tensor> read;
-    for (const int input : node.inputs) read.push_back(values[static_cast<size_t>(input)]);
-    for (const int input : node.inputs) {
-      if (last[static_cast<size_t>(input)] == v) values[static_cast<size_t>(input)].reset();
+    Tensors read;
+    for (const NodeOutput input : node.inputs) read.push_back(values[input]);
+    for (const NodeOutput input : node.inputs) {
+      if (last[input] == v) values[input].reset();
     }
-    if (node.reads_target) read.push_back(target);
-    at::Tensor made = node.forward(read);
-    if (model.StartsBackward(v, made)) outputs.emplace(v, made);
-    if (last[static_cast<size_t>(v)] != v) values[static_cast<size_t>(v)] = std::move(made);
+    if (node.reads_target) {
+      read.insert(read.end(), targets.begin(), targets.end());
+      if (targets.empty()) read.emplace_back();
+    }
+    Tensors made = node.forward(read);
+    for (int i = 0; i < node.outputs; ++i) {
+      const NodeOutput of(v, i);
+      at::Tensor& tensor = made.at(static_cast<size_t>(i));
+      if (model.StartsBackward(of, tensor)) outputs[of] = tensor;
+      if (last[of] != v) values[of] = std::move(tensor);
+    }
   }
   return InOrder(model, outputs);
 }
 
 std::vector<at::Tensor> PlainLosses(const GraphModel& model, std::vector<at::Tensor> inputs,
-                                    const at::Tensor& target) {
+                                    const Tensors& targets) {
   for (at::Tensor& input : inputs) input = input.variable_data();
-  return PlainOutputs(model, std::move(inputs), target);
+  return PlainOutputs(model, std::move(inputs), targets);
 }
 
 at::Tensor SumOf(std::vector<at::Tensor> losses) {
@@ -124,7 +145,7 @@ at::Tensor SumOf(std::vector<at::Tensor> losses) {
 }
 
 absl::StatusOr<StepReport> PlainGraphStep(const GraphModel& model, std::vector<at::Tensor> inputs,
-                                          const at::Tensor& target, const StepMeters& meters) {
+                                          const Tensors& targets, const StepMeters& meters) {
   if (!model.status().ok()) return model.status();
   if (inputs.size() != model.inputs().size()) {
     return absl::InvalidArgumentError("not as many inputs as the model reads");
@@ -137,7 +158,7 @@ absl::StatusOr<StepReport> PlainGraphStep(const GraphModel& model, std::vector<a
     int64_t input_bytes = 0;
     for (const at::Tensor& input : inputs) input_bytes += static_cast<int64_t>(input.nbytes());
     StepMeter step(meters, *used_meter, Bytes(input_bytes));
-    const LossValue loss = TrainGraph(model, std::move(inputs), target);
+    const LossValue loss = TrainGraph(model, std::move(inputs), targets);
     step.Stop();
     StepReport report;
     report.loss = loss.Get();
@@ -150,17 +171,21 @@ absl::StatusOr<StepReport> PlainGraphStep(const GraphModel& model, std::vector<a
   }
 }
 
-absl::StatusOr<StepReport> PlainStep(const ChainModel& model, const at::Tensor& input,
-                                     const at::Tensor& target, const StepMeters& meters) {
+absl::StatusOr<StepReport> PlainStep(const ChainModel& model, const Tensors& inputs,
+                                     const Tensors& targets, const StepMeters& meters) {
+  if (!model.status().ok()) return model.status();
   if (!model.loss()) return absl::InvalidArgumentError("the model has no loss");
-  if (!input.defined()) return absl::InvalidArgumentError("the input is an undefined tensor");
+  absl::Status status = model.CheckInputs(inputs);
+  if (!status.ok()) return status;
   absl::StatusOr<MemoryMeter*> used_meter = MeterOrInstalled(meters.memory);
   if (!used_meter.ok()) return used_meter.status();
   try {
     model.EnsureGradients();
-    StateGuard before(model.buffers(), input.device());
-    StepMeter step(meters, *used_meter, Bytes(static_cast<int64_t>(input.nbytes())));
-    const LossValue loss = Train(model, input, target);
+    StateGuard before(model.buffers(), DeviceOf(inputs));
+    int64_t input_bytes = 0;
+    for (const at::Tensor& input : inputs) input_bytes += static_cast<int64_t>(input.nbytes());
+    StepMeter step(meters, *used_meter, Bytes(input_bytes));
+    const LossValue loss = Train(model, inputs, targets);
     step.Stop();
     StepReport report;
     report.loss = loss.Get();

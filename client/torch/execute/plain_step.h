@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/torch/base/tensors.h"
 #include "client/torch/execute/step_report.h"
 #include "client/torch/model/chain_model.h"
 #include "client/torch/model/graph_model.h"
@@ -17,21 +18,22 @@ namespace stowage {
 // Adds to the parameters' gradients. Where autocast is in force the forward runs under it, as a region of
 // its own, and the backward without. Counts every stage as one saving forward and one backward.
 // Errors and what they leave: as Executor::Step. Waits for the device once, at its end. Not thread-safe.
-absl::StatusOr<StepReport> PlainStep(const ChainModel& model, const at::Tensor& input,
-                                     const at::Tensor& target, const StepMeters& meters = {});
+absl::StatusOr<StepReport> PlainStep(const ChainModel& model, const Tensors& inputs,
+                                     const Tensors& targets, const StepMeters& meters = {});
 
 // The same of a model of any shape: the loss is the sum of the scalars that nobody reads, or of all that outputs have,
 // and tensors go after their last reader.
 absl::StatusOr<StepReport> PlainGraphStep(const GraphModel& model, std::vector<at::Tensor> inputs,
-                                          const at::Tensor& target, const StepMeters& meters = {});
+                                          const Tensors& targets, const StepMeters& meters = {});
 
-// The forwards alone, which throw what LibTorch and the model throw: what the last stage makes; what a backward begins at
-// (GraphModel::StartsBackward); the same where no gradient flows to the inputs.
+// The forwards alone, which throw what LibTorch and the model throw: what the last stage makes, all of it or, of one tensor,
+// the first; what a backward begins at (GraphModel::StartsBackward); the same where no gradient flows to the inputs.
+Tensors PlainForwardAll(const ChainModel& model, Tensors inputs);
 at::Tensor PlainForward(const ChainModel& model, at::Tensor input);
 std::vector<at::Tensor> PlainOutputs(const GraphModel& model, std::vector<at::Tensor> inputs,
-                                     const at::Tensor& target);
+                                     const Tensors& targets);
 std::vector<at::Tensor> PlainLosses(const GraphModel& model, std::vector<at::Tensor> inputs,
-                                    const at::Tensor& target);
+                                    const Tensors& targets);
 // The loss of a model that has several, or c10::Error where it has none.
 at::Tensor SumOf(std::vector<at::Tensor> losses);
 

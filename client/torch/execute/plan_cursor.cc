@@ -43,6 +43,10 @@ std::vector<at::Tensor> Defined(const std::vector<at::Tensor>& tensors) {
   return defined;
 }
 
+bool AsksForGradient(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.requires_grad();
+}
+
 void CheckMayRun(const PlanCursor* cursor) {
   if (at::GradMode::is_enabled()) {
     ThrowStatus(absl::UnimplementedError("a planned step has no gradient of its gradient"));
@@ -75,36 +79,37 @@ void TensorVersions::CheckUnchanged() const {
   }
 }
 
-// Behind a node's own graph: what readers give to its output comes together here. Of an input, between the model's graph
-// and the caller's.
+// Behind a node's own graph: what readers give to one of its outputs comes together here. Of an input, between the model's
+// graph and the caller's.
 class PlanCursor::Boundary : public Node {
  public:
-  Boundary(std::shared_ptr<PlanCursor> cursor, int v, Edge next, const at::Tensor& value)
-      : cursor_(std::move(cursor)), v_(v) {
+  Boundary(std::shared_ptr<PlanCursor> cursor, NodeOutput made, Edge next, const at::Tensor& value)
+      : cursor_(std::move(cursor)), made_(made) {
     add_next_edge(std::move(next));
     add_input_metadata(value);
   }
 
-  int vertex() const { return v_; }
+  NodeOutput made() const { return made_; }
 
   variable_list apply(variable_list&& gradients) override {
     const std::shared_ptr<PlanCursor> cursor = cursor_;
     CheckMayRun(cursor.get());
-    cursor->Reach(v_, gradients[0]);
+    cursor->Reach(made_, gradients[0]);
     return std::move(gradients);
   }
 
   void release_variables() override { cursor_.reset(); }
   // What a profiler shows where the backward begins.
   std::string name() const override {
-    return cursor_ == nullptr ? "StowageBoundary"
-                              : absl::StrCat("stowage backward ", cursor_->plan_->NumberOf(v_),
-                                             ", ", cursor_->plan_->NameOf(v_));
+    return cursor_ == nullptr
+               ? "StowageBoundary"
+               : absl::StrCat("stowage backward ", cursor_->plan_->NumberOf(made_.node), ", ",
+                              cursor_->plan_->NameOf(made_.node));
   }
 
  private:
   std::shared_ptr<PlanCursor> cursor_;
-  int v_;
+  NodeOutput made_;
 };
 
 // On the one edge from a node's own graph to something that no later node reads. Gives what comes memory of its own: the
@@ -114,7 +119,7 @@ class PlanCursor::Passage : public Node {
   // Runs after all of the node's own graph, whose numbers are higher: what is shared in there is not any more then.
   Passage(std::weak_ptr<PlanCursor> cursor, const NodePtrTo<Boundary>& to, const at::Tensor& value,
           uint64_t number)
-      : Node(number), cursor_(std::move(cursor)), v_(to->vertex()) {
+      : Node(number), cursor_(std::move(cursor)), made_(to->made()) {
     add_next_edge(Edge(to, 0));
     add_input_metadata(value);
   }
@@ -123,16 +128,16 @@ class PlanCursor::Passage : public Node {
     const std::shared_ptr<PlanCursor> cursor = cursor_.lock();
     if (cursor == nullptr || !gradients[0].defined() || at::GradMode::is_enabled())
       return std::move(gradients);
-    if (cursor->has_gradient_[static_cast<size_t>(v_)]) return std::move(gradients);
+    if (cursor->has_gradient_[made_] != 0) return std::move(gradients);
     if (!cursor->plan_->chain) return {GradientWithOwnMemory(std::move(gradients[0]))};
-    return {DenseGradient(std::move(gradients[0]), cursor->tensors_->Value(v_))};
+    return {DenseGradient(std::move(gradients[0]), cursor->tensors_->Value(made_))};
   }
 
   std::string name() const override { return "StowagePassage"; }
 
  private:
   std::weak_ptr<PlanCursor> cursor_;
-  int v_;
+  NodeOutput made_;
 };
 
 // On an edge to the accumulator of a parameter that several nodes use. The sum of what they give waits there until the
@@ -164,10 +169,10 @@ class PlanCursor::TiedPassage : public Node {
 
 namespace {
 
-std::vector<int> AskingOf(const torch::autograd::edge_list& edges) {
-  std::vector<int> asking;
-  for (size_t v = 0; v < edges.size(); ++v) {
-    if (edges[v].is_valid()) asking.push_back(static_cast<int>(v));
+std::vector<NodeOutput> AskingOf(const GraphModel& model, const torch::autograd::edge_list& edges) {
+  std::vector<NodeOutput> asking;
+  for (size_t i = 0; i < edges.size(); ++i) {
+    if (edges[i].is_valid()) asking.push_back(model.inputs()[i]);
   }
   return asking;
 }
@@ -180,7 +185,7 @@ class PlanCursor::WholeBackward : public Node {
   explicit WholeBackward(std::shared_ptr<PlanCursor> cursor) : cursor_(std::move(cursor)) {}
 
   // The number of the input for the gradient of a loss.
-  uint32_t Add(int loss, const at::Tensor& value) {
+  uint32_t Add(NodeOutput loss, const at::Tensor& value) {
     losses_.push_back(loss);
     return add_input_metadata(value);
   }
@@ -197,33 +202,33 @@ class PlanCursor::WholeBackward : public Node {
 
  private:
   std::shared_ptr<PlanCursor> cursor_;
-  std::vector<int> losses_;
+  std::vector<NodeOutput> losses_;
 };
 
-PlanCursor::PlanCursor(std::shared_ptr<const StepPlan> plan, Inputs inputs,
-                       const at::Tensor& target, OnGradientReady ready)
+PlanCursor::PlanCursor(std::shared_ptr<const StepPlan> plan, Inputs inputs, Tensors targets,
+                       OnGradientReady ready)
     : plan_(std::move(plan)),
       model_(*plan_->model),
-      target_(target),
+      targets_(std::move(targets)),
       runner_(plan_->model.get(), plan_->device->device()),
       inputs_(std::move(inputs)),
       tensors_(plan_->HoldNothing()),
       slots_(static_cast<size_t>(model_.size())),
-      boundaries_(slots_.size()),
-      has_gradient_(slots_.size(), false),
+      boundaries_(model_.ForEachOutput<NodePtrTo<Boundary>>()),
+      has_gradient_(model_.ForEachOutput<char>()),
       ready_(std::move(ready)),
       complete_(runner_.Parts(), ready_),
       parameter_versions_("parameter", model_.parameters()),
       input_versions_("input", Defined(inputs_.sources)) {
   Begin();
-  for (const int v : model_.outputs()) outputs_.push_back({v, nullptr, {}, {}});
+  for (const NodeOutput made : model_.outputs()) outputs_.push_back({made, nullptr, {}, {}});
   if (!plan_->in_engine_order) {
     own_graphs_.resize(slots_.size());
-    gradients_.resize(slots_.size());
-    runner_.BeginStep(target, ready_);
+    gradients_ = model_.ForEachOutput<at::Tensor>();
+    runner_.BeginStep(targets_, ready_);
     return;
   }
-  runner_.BeginForwards(target, AskingOf(inputs_.edges));
+  runner_.BeginForwards(targets_, AskingOf(model_, inputs_.edges));
   for (const at::Tensor& parameter : model_.tied_parameters()) {
     if (!parameter.requires_grad()) continue;
     const NodePtr accumulator = torch::autograd::impl::grad_accumulator(parameter);
@@ -245,9 +250,17 @@ PlanCursor::~PlanCursor() {
 
 // A chain holds its input from the beginning; of a graph, there is an instruction for each.
 void PlanCursor::Begin() {
-  if (!plan_->chain) return;
-  tensors_->PutSource(0, inputs_.sources[0]);
-  if (!inputs_.repeats) inputs_.sources[0].reset();
+  if (plan_->chain) PutSources(0);
+}
+
+void PlanCursor::PutSources(int v) {
+  std::vector<at::Tensor> tensors;
+  for (size_t i = 0; i < inputs_.sources.size(); ++i) {
+    if (model_.inputs()[i].node != v) continue;
+    at::Tensor& source = inputs_.sources[i];
+    tensors.push_back(inputs_.repeats ? source : std::exchange(source, {}));
+  }
+  tensors_->PutSource(v, tensors);
 }
 
 InstructionRunner PlanCursor::Runner() {
@@ -260,17 +273,19 @@ absl::Status PlanCursor::RunUpTo(size_t end) {
 }
 
 absl::Status PlanCursor::Forward() {
-  for (const int v : AskingOf(inputs_.edges)) {
-    boundaries_[static_cast<size_t>(v)] = MakeNode<Boundary>(
-        shared_from_this(), v, std::exchange(inputs_.edges[static_cast<size_t>(v)], Edge()),
-        tensors_->Value(v));
+  for (size_t i = 0; i < inputs_.edges.size(); ++i) {
+    if (!inputs_.edges[i].is_valid()) continue;
+    const NodeOutput input = model_.inputs()[i];
+    boundaries_[input] =
+        MakeNode<Boundary>(shared_from_this(), input, inputs_.edges[i], tensors_->Value(input));
   }
+  inputs_.edges.clear();
   failure_ = RunUpTo(plan_->first_backward);
   for (Output& output : outputs_) {
-    output.boundary = boundaries_[static_cast<size_t>(output.node)];
+    output.boundary = boundaries_[output.made];
   }
   // They hold the cursor, as does the graph.
-  boundaries_.assign(boundaries_.size(), nullptr);
+  boundaries_ = model_.ForEachOutput<NodePtrTo<Boundary>>();
   if (!failure_.ok()) {
     losses_.clear();
     outputs_.clear();
@@ -281,7 +296,7 @@ absl::Status PlanCursor::Forward() {
 
 // They share the memory of the tensors that the plan holds, and nothing else with them.
 std::vector<at::Tensor> PlanCursor::InputsInGraph(int v) const {
-  const std::vector<int>& inputs = model_.node(v).inputs;
+  const std::vector<NodeOutput>& inputs = model_.node(v).inputs;
   std::vector<at::Tensor> passed;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const auto first =
@@ -290,8 +305,9 @@ std::vector<at::Tensor> PlanCursor::InputsInGraph(int v) const {
       passed.push_back(passed[first]);
       continue;
     }
-    passed.push_back(tensors_->Value(inputs[i]).variable_data());
-    const NodePtrTo<Boundary>& boundary = boundaries_[static_cast<size_t>(inputs[i])];
+    const at::Tensor& value = tensors_->Value(inputs[i]);
+    passed.push_back(value.defined() ? value.variable_data() : value);
+    const NodePtrTo<Boundary>& boundary = boundaries_[inputs[i]];
     if (boundary) torch::autograd::impl::set_gradient_edge(passed.back(), Edge(boundary, 0));
   }
   return passed;
@@ -301,14 +317,18 @@ NodePtr PlanCursor::FirstGradient(const Edge& edge, uint64_t number) const {
   return new_gradients_ ? new_gradients_->Before(edge.function.get(), number) : nullptr;
 }
 
-void PlanCursor::InsertPassages(int v, const at::Tensor& output, uint64_t number) {
+void PlanCursor::InsertPassages(int v, const std::vector<at::Tensor>& outputs, uint64_t number) {
   std::unordered_map<const Node*, std::vector<Edge*>> edges_to;  // boundaries of inputs
-  for (const int input : model_.node(v).inputs) {
-    const NodePtrTo<Boundary>& boundary = boundaries_[static_cast<size_t>(input)];
+  for (const NodeOutput input : model_.node(v).inputs) {
+    const NodePtrTo<Boundary>& boundary = boundaries_[input];
     if (boundary) edges_to[boundary.get()];
   }
   std::unordered_set<Node*> seen;
-  std::vector<Node*> left = {torch::autograd::impl::gradient_edge(output).function.get()};
+  std::vector<Node*> left;
+  for (const at::Tensor& output : outputs) {
+    if (!AsksForGradient(output)) continue;
+    left.push_back(torch::autograd::impl::gradient_edge(output).function.get());
+  }
   while (!left.empty()) {
     Node* const node = left.back();
     left.pop_back();
@@ -332,19 +352,19 @@ void PlanCursor::InsertPassages(int v, const at::Tensor& output, uint64_t number
       }
     }
   }
-  for (const int input : model_.node(v).inputs) {
-    const NodePtrTo<Boundary>& boundary = boundaries_[static_cast<size_t>(input)];
+  for (const NodeOutput input : model_.node(v).inputs) {
+    const NodePtrTo<Boundary>& boundary = boundaries_[input];
     // What comes by several edges is a sum, in memory of its own; so is what comes after others have given something.
     if (!boundary || edges_to[boundary.get()].size() != 1) continue;
-    const int u = boundary->vertex();
-    if (plan_->last_reader[static_cast<size_t>(u)] > v) continue;
+    const NodeOutput made = boundary->made();
+    if (plan_->last_reader[made] > v) continue;
     *edges_to[boundary.get()].front() =
-        Edge(MakeNode<Passage>(weak_from_this(), boundary, tensors_->Value(u), number), 0);
+        Edge(MakeNode<Passage>(weak_from_this(), boundary, tensors_->Value(made), number), 0);
     edges_to[boundary.get()].clear();
   }
 }
 
-void PlanCursor::RunForExtras(int v, bool saves, const std::function<at::Tensor()>& forward) {
+void PlanCursor::RunForExtras(int v, bool saves, const std::function<Tensors()>& forward) {
   if (!saves || !plan_->moves_extras[static_cast<size_t>(v)]) {
     forward();
     return;
@@ -356,7 +376,11 @@ void PlanCursor::RunForExtras(int v, bool saves, const std::function<at::Tensor(
                              [&] { return slots.OwnStorages(plan_->device->device()); }, warm));
 }
 
-at::Tensor PlanCursor::FirstForwardAlone(int v, bool saves) {
+Tensors PlanCursor::OwnedOf(int v, const std::vector<at::Tensor>& outputs) const {
+  return plan_->owns_memory[static_cast<size_t>(v)] ? Tensors(outputs) : Tensors();
+}
+
+std::vector<at::Tensor> PlanCursor::FirstForwardAlone(int v, bool saves) {
   SavedSlots& slots = slots_[static_cast<size_t>(v)];
   SavedNode& graph = own_graphs_[static_cast<size_t>(v)];
   const std::vector<at::Tensor> inputs = ValuesOfInputs(v);
@@ -366,103 +390,109 @@ at::Tensor PlanCursor::FirstForwardAlone(int v, bool saves) {
                                             plan_->never_drops[static_cast<size_t>(v)]);
       graph = runner_.ForwardSaving(v, inputs);
     }
-    slots.Settle(runner_.HeldByOthers(v, inputs, graph.output), graph.output);
-    return plan_->owns_memory[static_cast<size_t>(v)] ? graph.output : at::Tensor();
+    slots.Settle(runner_.HeldByOthers(v, inputs, graph.outputs), graph.outputs);
+    return OwnedOf(v, graph.outputs);
   });
-  NoteOutput(v, graph.output);
-  return graph.output.variable_data();
+  NoteOutputs(v, graph.outputs);
+  return WithoutGraphs(graph.outputs);
 }
 
-at::Tensor PlanCursor::FirstForward(int v, bool saves) {
+std::vector<at::Tensor> PlanCursor::FirstForward(int v, bool saves) {
   if (!plan_->in_engine_order) return FirstForwardAlone(v, saves);
   SavedSlots& slots = slots_[static_cast<size_t>(v)];
   // The engine runs what has a higher number first.
   const uint64_t number = at::sequence_number::get_and_increment();
-  at::Tensor output;
+  std::vector<at::Tensor> outputs;
   const auto run = [&] {
     const std::vector<at::Tensor> inputs = InputsInGraph(v);
     {
       // What must not run again is not dropped.
       const SavedSlots::Recording recording(&slots, saves || model_.node(v).must_keep,
                                             plan_->never_drops[static_cast<size_t>(v)]);
-      output = runner_.ForwardInGraph(v, inputs);
+      outputs = runner_.ForwardInGraph(v, inputs);
     }
-    CheckParameters(v, output);
-    slots.Settle(runner_.HeldByOthers(v, inputs, output), output);
-    return plan_->owns_memory[static_cast<size_t>(v)] ? output : at::Tensor();
+    CheckParameters(v, outputs);
+    slots.Settle(runner_.HeldByOthers(v, inputs, outputs), outputs);
+    return OwnedOf(v, outputs);
   };
   RunForExtras(v, saves, run);
-  if (runner_.Giver(v) != v) {
+  PutBoundaries(v, outputs, number);
+  NoteOutputs(v, outputs);
+  return WithoutGraphs(outputs);
+}
+
+void PlanCursor::PutBoundaries(int v, const std::vector<at::Tensor>& outputs, uint64_t number) {
+  if (runner_.hands_on(v)) {
     // Its readers give to its input what they give to it.
-    boundaries_[static_cast<size_t>(v)] =
-        boundaries_[static_cast<size_t>(model_.node(v).inputs.front())];
-  } else if (output.requires_grad()) {
-    InsertPassages(v, output, number);
-    boundaries_[static_cast<size_t>(v)] = MakeNode<Boundary>(
-        shared_from_this(), v, torch::autograd::impl::gradient_edge(output), output);
+    boundaries_[v] = boundaries_[model_.node(v).inputs.front()];
+    return;
   }
-  NoteOutput(v, output);
-  return output.variable_data();
+  InsertPassages(v, outputs, number);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!AsksForGradient(outputs[i])) continue;
+    const NodeOutput made(v, static_cast<int>(i));
+    boundaries_[made] = MakeNode<Boundary>(
+        shared_from_this(), made, torch::autograd::impl::gradient_edge(outputs[i]), outputs[i]);
+  }
 }
 
 // What must not run twice may run a backward of its own in its forward, which no graph shows.
-void PlanCursor::CheckParameters(int v, const at::Tensor& output) const {
+void PlanCursor::CheckParameters(int v, const std::vector<at::Tensor>& outputs) const {
   const ModelNode& node = model_.node(v);
   if (node.must_keep) return;
   std::vector<const Node*> ends;
-  for (const int input : node.inputs) ends.push_back(boundaries_[static_cast<size_t>(input)].get());
-  CheckUsedParameters(output, ends, node.parameters);
+  for (const NodeOutput input : node.inputs) ends.push_back(boundaries_[input].get());
+  CheckUsedParameters(outputs, ends, node.parameters);
 }
 
-void PlanCursor::NoteOutput(int v, const at::Tensor& made) {
+void PlanCursor::NoteOutputs(int v, const std::vector<at::Tensor>& made) {
   for (Output& output : outputs_) {
+    if (output.made.node != v) continue;
     // A caller who writes over what he gets of it is found out where the backward needs it.
-    if (output.node == v) output.version = torch::autograd::impl::version_counter(made);
+    const at::Tensor& tensor = made[static_cast<size_t>(output.made.index)];
+    if (tensor.defined()) output.version = torch::autograd::impl::version_counter(tensor);
   }
 }
 
 void PlanCursor::KeepOutputsIn(int v) {
   for (Output& output : outputs_) {
-    if (output.kept.defined() || plan_->OwnerOf(output.node) != v) continue;
-    if (runner_.has_run(output.node)) output.kept = tensors_->Share(output.node);
+    if (output.kept.defined() || plan_->OwnerOf(output.made.node) != v) continue;
+    if (runner_.has_run(output.made.node)) output.kept = tensors_->Share(output.made);
   }
 }
 
 std::vector<at::Tensor> PlanCursor::ValuesOfInputs(int v) const {
   std::vector<at::Tensor> inputs;
-  for (const int input : model_.node(v).inputs) inputs.push_back(tensors_->Value(input));
+  for (const NodeOutput input : model_.node(v).inputs) inputs.push_back(tensors_->Value(input));
   return inputs;
 }
 
-at::Tensor PlanCursor::ForwardAgain(int v, bool saves) {
+std::vector<at::Tensor> PlanCursor::ForwardAgain(int v, bool saves) {
   const std::vector<at::Tensor> inputs = ValuesOfInputs(v);
   if (!saves) return runner_.Forward(v, inputs);
   SavedSlots& slots = slots_[static_cast<size_t>(v)];
-  at::Tensor output;
+  std::vector<at::Tensor> outputs;
   const auto run = [&] {
     SavedSlots::Refilling refilling(&slots);
-    output = runner_.RunWithGraph(v, inputs).output.variable_data();
+    outputs = WithoutGraphs(runner_.RunWithGraph(v, inputs).outputs);
     refilling.Check();
-    return plan_->owns_memory[static_cast<size_t>(v)] ? output : at::Tensor();
+    return OwnedOf(v, outputs);
   };
   RunForExtras(v, saves, run);
-  return output;
+  return outputs;
 }
 
 void PlanCursor::ForwardStopped(int v) {
   RunForExtras(v, /*saves=*/true, [&] {
     runner_.ForwardStopped(v, ValuesOfInputs(v), &slots_[static_cast<size_t>(v)]);
-    return at::Tensor();
+    return Tensors();
   });
 }
 
 void PlanCursor::RunForward(const Instruction& instruction) {
   const int v = plan_->NodeOf(instruction);
   if (v == model_.size()) return;  // a loss that the caller has run
-  if (model_.is_input(v)) {
-    at::Tensor& source = inputs_.sources[static_cast<size_t>(v)];
-    return tensors_->PutSource(v, inputs_.repeats ? source : std::exchange(source, {}));
-  }
+  if (model_.is_input(v)) return PutSources(v);
   const bool keeps = instruction.op == Op::kForwardSave;
   // A graph that holds nothing of its own costs nothing, and the backward may want it.
   const bool saves = keeps || plan_->saves_nothing[static_cast<size_t>(v)];
@@ -470,16 +500,21 @@ void PlanCursor::RunForward(const Instruction& instruction) {
   if (plan_->stops[next_] && !slots_[static_cast<size_t>(v)].saves_output()) {
     return ForwardStopped(v);
   }
-  tensors_->PutOutput(v, again ? ForwardAgain(v, saves) : FirstForward(v, saves), keeps);
-  if (!again && !plan_->callers_loss() && model_.is_unread(v)) AddLoss(v);
+  tensors_->PutOutputs(v, again ? ForwardAgain(v, saves) : FirstForward(v, saves), keeps);
+  if (!again && !plan_->callers_loss()) AddLosses(v);
+}
+
+void PlanCursor::AddLosses(int v) {
+  for (int i = 0; i < model_.node(v).outputs; ++i) {
+    if (model_.StartsBackward({v, i}, tensors_->Value({v, i}))) AddLoss({v, i});
+  }
 }
 
 // The step goes on without waiting for its value.
-void PlanCursor::AddLoss(int v) {
-  const at::Tensor& value = tensors_->Value(v);
-  if (value.numel() != 1) return;
-  const NodePtrTo<Boundary>& boundary = boundaries_[static_cast<size_t>(v)];
-  Loss loss{v,
+void PlanCursor::AddLoss(NodeOutput made) {
+  const at::Tensor& value = tensors_->Value(made);
+  const NodePtrTo<Boundary>& boundary = boundaries_[made];
+  Loss loss{made,
             0,
             at::Tensor(),
             value.sizes().vec(),
@@ -575,7 +610,10 @@ std::vector<at::Tensor> PlanCursor::TakeLosses() {
     losses.push_back(loss.on_host.defined()
                          ? loss.on_host.to(loss.options.device(), /*non_blocking=*/true)
                          : at::full(loss.sizes, loss.value, loss.options));
-    const Edge edge = whole ? Edge(whole, whole->Add(loss.node, losses.back())) : loss.edge;
+    Edge edge = loss.edge;
+    if (whole && runner_.gives_gradient(loss.made)) {
+      edge = Edge(whole, whole->Add(loss.made, losses.back()));
+    }
     if (edge.is_valid()) torch::autograd::impl::set_gradient_edge(losses.back(), edge);
   }
   return losses;
@@ -588,11 +626,12 @@ std::vector<at::Tensor> PlanCursor::TakeOutputs() {
   std::vector<at::Tensor> outputs;
   for (Output& output : taken) {
     outputs.push_back(output.kept.defined() ? std::move(output.kept)
-                                            : tensors_->Share(output.node));
+                                            : tensors_->Share(output.made));
+    if (!outputs.back().defined()) continue;
     torch::autograd::impl::set_version_counter(outputs.back(), output.version);
     Edge edge(output.boundary, 0);
-    if (whole && runner_.needs_gradient(output.node)) {
-      edge = Edge(whole, whole->Add(output.node, outputs.back()));
+    if (whole && runner_.gives_gradient(output.made)) {
+      edge = Edge(whole, whole->Add(output.made, outputs.back()));
     }
     if (edge.is_valid()) torch::autograd::impl::set_gradient_edge(outputs.back(), edge);
   }
@@ -644,15 +683,16 @@ void PlanCursor::RunOwnBackward(int v) {
   tensors_->BeginBackward(v);
   slots_[static_cast<size_t>(v)].LetGo();
   SavedNode graph = std::move(own_graphs_[static_cast<size_t>(v)]);
-  if (runner_.Giver(v) != v) {
+  if (runner_.hands_on(v)) {
     // Its readers have given to its input what they gave to it.
     runner_.PassBackward(v);
   } else {
-    const std::vector<int>& inputs = model_.node(v).inputs;
+    const std::vector<NodeOutput>& inputs = model_.node(v).inputs;
     std::vector<at::Tensor> running;
-    for (const int input : inputs) running.push_back(std::move(GradientOf(input)));
-    running = runner_.Backward(v, std::move(graph), std::move(gradients_[static_cast<size_t>(v)]),
-                               std::move(running));
+    for (const NodeOutput input : inputs) running.push_back(std::move(GradientOf(input)));
+    std::vector<at::Tensor> given(gradients_.of(v).size());
+    given.swap(gradients_.of(v));
+    running = runner_.Backward(v, std::move(graph), std::move(given), std::move(running), starts_);
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (running[i].defined()) GradientOf(inputs[i]) = std::move(running[i]);
     }
@@ -661,7 +701,8 @@ void PlanCursor::RunOwnBackward(int v) {
   slots_[static_cast<size_t>(v)].Drop();
 }
 
-void PlanCursor::BackwardFrom(const std::vector<int>& losses, std::vector<at::Tensor> gradients) {
+void PlanCursor::BackwardFrom(const std::vector<NodeOutput>& losses,
+                              std::vector<at::Tensor> gradients) {
   if (!failure_.ok()) ThrowStatus(failure_, thrown_);
   if (next_ > plan_->first_backward) BeginAgain();
   plan_->open_backwards.Begin();
@@ -698,13 +739,23 @@ void PlanCursor::BeginAgain() {
   const absl::Status has_sources = tensors_->Release();
   if (!has_sources.ok()) ThrowStatus(has_sources);
   Begin();
-  has_gradient_.assign(has_gradient_.size(), false);
+  has_gradient_ = model_.ForEachOutput<char>();
   complete_ = CompleteGradients(runner_.Parts(), ready_);
   next_ = 0;
 }
 
-void PlanCursor::Reach(int v, const at::Tensor& gradient) {
+bool PlanCursor::IsInBackwardOf(int v) const {
+  return in_backward_ && plan_->NodeOf(plan_->schedule[next_]) == v;
+}
+
+void PlanCursor::Reach(NodeOutput made, const at::Tensor& gradient) {
+  const int v = made.node;
   if (!failure_.ok()) ThrowStatus(failure_, thrown_);
+  // Another of its outputs was reached before.
+  if (told_to_finish_ && IsInBackwardOf(v)) {
+    if (plan_->chain) held_gradients_.push_back(gradient);
+    return;
+  }
   if (!told_to_finish_) {
     told_to_finish_ = true;
     plan_->open_backwards.Begin();
@@ -723,7 +774,7 @@ void PlanCursor::Reach(int v, const at::Tensor& gradient) {
   if (recorder_) recorder_->Start();
   in_backward_ = true;
   // The accounting of chains has it to the end of the backward.
-  if (plan_->chain) gradient_ = gradient;
+  if (plan_->chain) held_gradients_ = {gradient};
   tensors_->BeginBackward(v);
   slots_[static_cast<size_t>(v)].LetGo();
 }
@@ -731,11 +782,9 @@ void PlanCursor::Reach(int v, const at::Tensor& gradient) {
 void PlanCursor::FinishBackward() {
   if (!in_backward_) return;
   in_backward_ = false;
-  gradient_.reset();
+  held_gradients_.clear();
   const int v = plan_->NodeOf(plan_->schedule[next_]);
-  for (const int input : model_.node(v).inputs) {
-    has_gradient_[static_cast<size_t>(runner_.Giver(input))] = true;
-  }
+  for (const NodeOutput input : model_.node(v).inputs) has_gradient_[runner_.Giver(input)] = 1;
   SkipBackward(v);
   if (recorder_) recorder_->Stop();
   ++report_.counts[static_cast<size_t>(Op::kBackward)];
@@ -751,7 +800,10 @@ absl::Status PlanCursor::Finish() {
 }
 
 absl::Status PlanCursor::Backward() {
-  if (!plan_->in_engine_order) return failure_ = RunUpTo(plan_->schedule.size());
+  if (!plan_->in_engine_order) {
+    starts_ = true;
+    return failure_ = RunUpTo(plan_->schedule.size());
+  }
   torch::autograd::edge_list roots;
   std::vector<at::Tensor> gradients;
   const DeviceUse use(plan_->device->device());
@@ -772,24 +824,24 @@ absl::Status PlanCursor::Backward() {
 }
 
 absl::Status PlanCursor::Release() {
-  gradient_.reset();
+  held_gradients_.clear();
   for (SavedSlots& slots : slots_) slots.Drop();
   outputs_.clear();
   own_graphs_.assign(own_graphs_.size(), {});
-  gradients_.assign(gradients_.size(), {});
+  gradients_.clear();
   inputs_.sources.clear();
   return tensors_->Release();
 }
 
 absl::StatusOr<StepReport> RunStep(const std::shared_ptr<const StepPlan>& plan,
-                                   std::vector<at::Tensor> sources, const at::Tensor& target,
+                                   std::vector<at::Tensor> sources, const Tensors& targets,
                                    Bytes input_bytes, const OnGradientReady& ready,
                                    MeasuredStep* measured) {
   try {
     ExecutionDevice* const device = plan->device;
     StateGuard before(plan->model->buffers(), device->device());
     const auto cursor = std::make_shared<PlanCursor>(
-        plan, PlanCursor::Inputs{std::move(sources), {}, false}, target, ready);
+        plan, PlanCursor::Inputs{std::move(sources), {}, false}, targets, ready);
     cursor->Measure(input_bytes, measured != nullptr);
     absl::Status status = cursor->Forward();
     if (status.ok()) status = cursor->Backward();

@@ -1,9 +1,10 @@
 // One step by a plan under the caller's own backward: the nodes run forward in an ordinary graph, and autograd's engine
 // moves a cursor through the plan.
 //
-// Between the nodes of the model stand nodes of the cursor's in the graph. When the engine comes to the one behind node
-// v, the gradient of v's output is complete and v's own backward begins: the cursor carries out the plan up to that
-// BACKWARD, so that what v's backward reads is held. What the plan drops, the graph finds again in the slots
+// Between the nodes of the model stand nodes of the cursor's in the graph, one behind each tensor that node v makes.
+// When the engine comes to the first of them, the gradients of v's outputs are complete and v's own backward begins:
+// the cursor carries out the plan up to that BACKWARD, so that what v's backward reads is held. What no gradient
+// comes to, the engine passes by, as in a plain graph. What the plan drops, the graph finds again in the slots
 // (SavedSlots) and storages (SharedData) of its saved tensors. Stages of chains are nodes in line.
 #ifndef STOWAGE_CLIENT_TORCH_EXECUTE_PLAN_CURSOR_H_
 #define STOWAGE_CLIENT_TORCH_EXECUTE_PLAN_CURSOR_H_
@@ -27,6 +28,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/torch/base/autograd_node.h"
+#include "client/torch/base/tensors.h"
 #include "client/torch/execute/backward_end.h"
 #include "client/torch/execute/held_tensors.h"
 #include "client/torch/execute/new_gradients.h"
@@ -62,14 +64,14 @@ class TensorVersions {
 // The graph that it makes holds it. Not thread-safe; autograd may run the backward on a thread of its own.
 class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
  public:
-  // `sources`: by node, tensors of inputs (SourceFor). `edges`: where their gradients go, invalid or left out where they
-  // ask for none. `repeats`: keeps the sources, so that there may be more backwards than one.
+  // `sources`: tensors of the model's inputs (SourceFor), in their order. `edges`: where their gradients go, invalid or
+  // left out where they ask for none. `repeats`: keeps the sources, so that there may be more backwards than one.
   struct Inputs {
     std::vector<at::Tensor> sources;
     torch::autograd::edge_list edges;
     bool repeats = false;
   };
-  PlanCursor(std::shared_ptr<const StepPlan> plan, Inputs inputs, const at::Tensor& target,
+  PlanCursor(std::shared_ptr<const StepPlan> plan, Inputs inputs, Tensors targets,
              OnGradientReady ready);
   ~PlanCursor();
 
@@ -111,13 +113,13 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
     std::shared_ptr<TiedSum> sum;
   };
   struct Output {
-    int node;
+    NodeOutput made;
     NodePtrTo<Boundary> boundary;  // holds the cursor
     c10::VariableVersion version;
     at::Tensor kept;  // once the plan does not hold it
   };
   struct Loss {
-    int node;
+    NodeOutput made;
     double value;
     at::Tensor on_host;  // the same where the device may not have it yet
     std::vector<int64_t> sizes;
@@ -127,37 +129,44 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
 
   void Run(const Instruction& instruction);
   void RunForward(const Instruction& instruction);
-  void AddLoss(int v);
+  void AddLosses(int v);
+  void AddLoss(NodeOutput made);
   // Before the plan takes away what lives in the memory of v: outputs stay the caller's.
   void KeepOutputsIn(int v);
-  void NoteOutput(int v, const at::Tensor& made);
-  void CheckParameters(int v, const at::Tensor& output) const;
-  // Runs a forward of v, which returns its output or nothing if that has no memory of its own; keeps what of its
+  void NoteOutputs(int v, const std::vector<at::Tensor>& made);
+  void CheckParameters(int v, const std::vector<at::Tensor>& outputs) const;
+  // Tensors of an input.
+  void PutSources(int v);
+  // Runs a forward of v, which returns its outputs or nothing if they have no memory of their own; keeps what of its
   // extras the plan moves.
-  void RunForExtras(int v, bool saves, const std::function<at::Tensor()>& forward);
-  at::Tensor FirstForward(int v, bool saves);
-  at::Tensor FirstForwardAlone(int v, bool saves);
-  at::Tensor ForwardAgain(int v, bool saves);
+  void RunForExtras(int v, bool saves, const std::function<Tensors()>& forward);
+  // What has memory of its own of these outputs of v.
+  Tensors OwnedOf(int v, const std::vector<at::Tensor>& outputs) const;
+  std::vector<at::Tensor> FirstForward(int v, bool saves);
+  std::vector<at::Tensor> FirstForwardAlone(int v, bool saves);
+  std::vector<at::Tensor> ForwardAgain(int v, bool saves);
+  void PutBoundaries(int v, const std::vector<at::Tensor>& outputs, uint64_t number);
   // Again, for what v saves alone.
   void ForwardStopped(int v);
   std::vector<at::Tensor> ValuesOfInputs(int v) const;
   std::vector<at::Tensor> InputsInGraph(int v) const;
-  at::Tensor& GradientOf(int v) { return gradients_[static_cast<size_t>(runner_.Giver(v))]; }
+  at::Tensor& GradientOf(NodeOutput made) { return gradients_[runner_.Giver(made)]; }
   // Between v's own graph and what it reads; `number` is theirs among autograd's nodes.
   NodePtr FirstGradient(const torch::autograd::Edge& edge, uint64_t number) const;
-  void InsertPassages(int v, const at::Tensor& output, uint64_t number);
+  void InsertPassages(int v, const std::vector<at::Tensor>& outputs, uint64_t number);
   // All that is held when a step begins.
   void Begin();
   // The same where the caller goes through a graph again that he kept.
   void BeginAgain();
-  // Up to BACKWARD v, which begins, with the gradient of what v made.
-  void Reach(int v, const at::Tensor& gradient);
+  // Up to the BACKWARD of a node, which begins, with the gradient of something that it made.
+  void Reach(NodeOutput made, const at::Tensor& gradient);
+  bool IsInBackwardOf(int v) const;
   void FinishBackward();
   void SkipBackward(int v);
   // That of v where the engine's order is not the plan's.
   void RunOwnBackward(int v);
   // All of them, from the gradients of losses.
-  void BackwardFrom(const std::vector<int>& losses, std::vector<at::Tensor> gradients);
+  void BackwardFrom(const std::vector<NodeOutput>& losses, std::vector<at::Tensor> gradients);
   // Of the caller's backward, which begins.
   void CheckMayBegin() const;
   // What is left of the plan after the backward, which calls it where it ends well.
@@ -171,19 +180,19 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
 
   const std::shared_ptr<const StepPlan> plan_;
   const GraphModel& model_;
-  const at::Tensor target_;
+  const Tensors targets_;
   NodeRunner runner_;
   Inputs inputs_;
   std::unique_ptr<HeldTensors> tensors_;
-  std::vector<SavedSlots> slots_;                // by vertex
-  std::vector<NodePtrTo<Boundary>> boundaries_;  // by vertex, while nodes run forward first
-  std::vector<Loss> losses_;                     // their edges hold the cursor
+  std::vector<SavedSlots> slots_;              // by vertex
+  PerOutput<NodePtrTo<Boundary>> boundaries_;  // while nodes run forward first
+  std::vector<Loss> losses_;                   // their edges hold the cursor
   std::vector<at::Tensor> losses_on_host_;
   std::vector<Output> outputs_;
-  std::vector<bool> has_gradient_;  // by vertex: some reader has given one
-  // Where the engine's order is not the plan's, by vertex: its own graph, and the gradient as far as it is known.
+  PerOutput<char> has_gradient_;  // some reader has given one
+  // Where the engine's order is not the plan's: the own graph of each vertex, and gradients as far as they are known.
   std::vector<SavedNode> own_graphs_;
-  std::vector<at::Tensor> gradients_;
+  PerOutput<at::Tensor> gradients_;
   std::unordered_map<const torch::autograd::Node*, Tied> tied_;  // by accumulator
   OnGradientReady ready_;
   CompleteGradients complete_;
@@ -199,18 +208,19 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   MeasuredStep measured_;
   OnStepEnd ended_;
   bool runs_backward_ = false;  // itself: failures of it are its own
+  bool starts_ = false;         // so do losses, with ones
   absl::Status failure_;
   std::exception_ptr thrown_;
-  size_t next_ = 0;           // instruction
-  bool in_backward_ = false;  // the engine carries out number next_
-  at::Tensor gradient_;       // of what its node made
+  size_t next_ = 0;                         // instruction
+  bool in_backward_ = false;                // the engine carries out number next_
+  std::vector<at::Tensor> held_gradients_;  // of what its node made
   bool told_to_finish_ = false;
 };
 
 // A whole step, `input_bytes` of which are the inputs', and what it took in `*measured`, unless that is null. An error
 // leaves nothing held; buffers and random state are then what they were.
 absl::StatusOr<StepReport> RunStep(const std::shared_ptr<const StepPlan>& plan,
-                                   std::vector<at::Tensor> sources, const at::Tensor& target,
+                                   std::vector<at::Tensor> sources, const Tensors& targets,
                                    Bytes input_bytes, const OnGradientReady& ready,
                                    MeasuredStep* measured);
 

@@ -45,7 +45,7 @@ absl::Status CheckLossesComeFirst(const StepPlan& plan) {
     if (IsForward(instruction.op)) trained[static_cast<size_t>(plan.NodeOf(instruction))] = false;
   }
   for (int v = 0; v < model.size(); ++v) {
-    const bool may_start = plan.callers_loss() ? model.is_output(v) : model.is_unread(v);
+    const bool may_start = plan.callers_loss() ? model.has_output(v) : model.has_unread(v);
     if (!may_start || !trained[static_cast<size_t>(v)]) continue;
     return absl::UnimplementedError(
         absl::StrCat("instruction ", plan.first_backward, " (",
@@ -87,11 +87,11 @@ void PlannedModule::EmptyQueuesAfterFailure() const {
 }
 
 std::vector<at::Tensor> PlannedModule::ForwardWithoutPlan(std::vector<at::Tensor> inputs,
-                                                          const at::Tensor& target) const {
+                                                          const Tensors& targets) const {
   EmptyQueuesAfterFailure();
   const StepPlan& plan = *executor_->plan_;
-  return plan.chain ? PlainOutputs(*plan.model, std::move(inputs), target)
-                    : PlainLosses(*plan.model, std::move(inputs), target);
+  return plan.chain ? PlainOutputs(*plan.model, std::move(inputs), targets)
+                    : PlainLosses(*plan.model, std::move(inputs), targets);
 }
 
 bool PlannedModule::Trains(const std::vector<at::Tensor>& inputs) const {
@@ -104,12 +104,12 @@ absl::Status PlannedModule::CheckInputs(const std::vector<at::Tensor>& inputs) c
   absl::Status fits = executor_->CheckInputs(inputs);
   if (!fits.ok()) return fits;
   // A profile knows whether the input of a chain asks for a gradient.
-  for (const at::Tensor& input : inputs) {
-    if (!input.requires_grad()) continue;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].requires_grad()) continue;
     if (!plan.chain) {
       return absl::UnimplementedError("an input of a planned graph asks for a gradient");
     }
-    if (plan.chain->gradient(0) > Bytes(0)) continue;
+    if (i > 0 || plan.chain->gradient(0) > Bytes(0)) continue;
     return absl::InvalidArgumentError(
         "the input asks for a gradient, that of the profile asked for none");
   }
@@ -117,7 +117,7 @@ absl::Status PlannedModule::CheckInputs(const std::vector<at::Tensor>& inputs) c
 }
 
 absl::StatusOr<std::vector<at::Tensor>> PlannedModule::ForwardByPlan(
-    std::vector<at::Tensor> inputs, const at::Tensor& target, const Listener* listener,
+    std::vector<at::Tensor> inputs, const Tensors& targets, const Listener* listener,
     std::exception_ptr* thrown) const {
   const std::shared_ptr<const StepPlan>& plan = executor_->plan_;
   EmptyQueuesAfterFailure();
@@ -132,12 +132,13 @@ absl::StatusOr<std::vector<at::Tensor>> PlannedModule::ForwardByPlan(
   StateGuard before(plan->model->buffers(), plan->device->device());
   PlanCursor::Inputs given;
   for (const at::Tensor& input : inputs) {
-    if (input.requires_grad()) given.edges = {torch::autograd::impl::gradient_edge(input)};
+    given.edges.push_back(input.requires_grad() ? torch::autograd::impl::gradient_edge(input)
+                                                : torch::autograd::Edge());
   }
-  given.sources = executor_->SourcesOf(std::move(inputs), target, /*lent=*/false);
+  given.sources = executor_->SourcesOf(std::move(inputs), targets, /*lent=*/false);
   given.repeats = plan->chain != nullptr;
   const auto cursor =
-      std::make_shared<PlanCursor>(plan, std::move(given), target, executor_->gradient_ready_);
+      std::make_shared<PlanCursor>(plan, std::move(given), targets, executor_->gradient_ready_);
   if (listener != nullptr) cursor->Measure(bytes, listener->measures);
   status = cursor->Forward();
   if (!status.ok()) {
@@ -150,28 +151,28 @@ absl::StatusOr<std::vector<at::Tensor>> PlannedModule::ForwardByPlan(
 }
 
 std::vector<at::Tensor> PlannedModule::ForwardAll(std::vector<at::Tensor> inputs,
-                                                  const at::Tensor& target) {
+                                                  const Tensors& targets) {
   const StepPlan& plan = *executor_->plan_;
   std::exception_ptr thrown;
   absl::StatusOr<std::vector<at::Tensor>> outputs =
-      Trains(inputs) ? ForwardByPlan(std::move(inputs), target, nullptr, &thrown)
-                     : ForwardWithoutPlan(std::move(inputs), target);
+      Trains(inputs) ? ForwardByPlan(std::move(inputs), targets, nullptr, &thrown)
+                     : ForwardWithoutPlan(std::move(inputs), targets);
   if (!outputs.ok()) ThrowStatus(outputs.status(), thrown);
   if (!plan.callers_loss()) return {SumOf(*std::move(outputs))};
   return *std::move(outputs);
 }
 
-at::Tensor PlannedModule::forward(std::vector<at::Tensor> inputs, const at::Tensor& target) {
+at::Tensor PlannedModule::forward(std::vector<at::Tensor> inputs, const Tensors& targets) {
   const size_t made = std::max<size_t>(executor_->plan_->model->outputs().size(), 1);
   if (made > 1) {
     ThrowStatus(absl::InvalidArgumentError(
         absl::StrCat("the model has ", made, " outputs, which only ForwardAll returns")));
   }
-  return ForwardAll(std::move(inputs), target).front();
+  return ForwardAll(std::move(inputs), targets).front();
 }
 
 absl::StatusOr<std::vector<at::Tensor>> PlannedModule::BeginStep(std::vector<at::Tensor> inputs,
-                                                                 const at::Tensor& target,
+                                                                 const Tensors& targets,
                                                                  bool measures, OnStepEnd ended) {
   try {
     if (!Trains(inputs)) {
@@ -180,7 +181,7 @@ absl::StatusOr<std::vector<at::Tensor>> PlannedModule::BeginStep(std::vector<at:
     const Listener listener{measures, std::move(ended)};
     std::exception_ptr thrown;
     absl::StatusOr<std::vector<at::Tensor>> outputs =
-        ForwardByPlan(std::move(inputs), target, &listener, &thrown);
+        ForwardByPlan(std::move(inputs), targets, &listener, &thrown);
     if (!outputs.ok() || executor_->plan_->callers_loss()) return outputs;
     return std::vector<at::Tensor>{SumOf(*std::move(outputs))};
   } catch (...) {

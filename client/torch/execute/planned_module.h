@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/torch/base/tensors.h"
 #include "client/torch/execute/backward_end.h"
 #include "client/torch/execute/executor.h"
 #include "client/torch/execute/parameter_gradients.h"
@@ -72,26 +73,27 @@ class PlannedModule {
   // then, which forward(std::move(input)) spares.
   //
   // A backward adds to the gradients of the parameters what plain training adds, or makes it one where there is none,
-  // under the autocast of the forward, and gives one to a chain's input, if it asks: the profile must know that. A second
-  // backward without retain_graph is an error; with it, all of a chain runs again from the input on, which is an error
-  // where a stage must not run twice, or of a graph. So is a parameter or an input written over between forward and
-  // backward, a gradient of gradients, and more outputs than one.
+  // under the autocast of the forward, and gives one to a chain's input and side inputs, if they ask: the profile
+  // must know that. A second backward without retain_graph is an error; with it, all of a chain runs again from the
+  // input on, which is an error where a stage must not run twice, or of a graph. So is a parameter or an input
+  // written over between forward and backward, a gradient of gradients, and more outputs than one.
   //
   // Under NoGradGuard, or where nothing is to be trained, the model runs as it is, without a plan.
-  at::Tensor forward(std::vector<at::Tensor> inputs, const at::Tensor& target = {});
+  at::Tensor forward(std::vector<at::Tensor> inputs, const Tensors& targets = {});
   // Of a model with one input. Unlike a list in braces, which holds a second reference, it can be moved.
-  at::Tensor forward(at::Tensor input, const at::Tensor& target = {}) {
+  at::Tensor forward(at::Tensor input, const Tensors& targets = {}) {
     std::vector<at::Tensor> inputs;
     inputs.push_back(std::move(input));
-    return forward(std::move(inputs), target);
+    return forward(std::move(inputs), targets);
   }
-  // The same with all outputs, in the order in which they were marked.
-  std::vector<at::Tensor> ForwardAll(std::vector<at::Tensor> inputs, const at::Tensor& target = {});
+  // The same with all outputs, in the order in which they were marked; of a chain all that stage L makes. Undefined where
+  // it makes none.
+  std::vector<at::Tensor> ForwardAll(std::vector<at::Tensor> inputs, const Tensors& targets = {});
 
   // The same for those who want to know what becomes of the step: measured from here on, instruction by instruction where
   // `measures` says so, and told of to `ended`, unless this fails. An error is that of Executor::Step.
   absl::StatusOr<std::vector<at::Tensor>> BeginStep(std::vector<at::Tensor> inputs,
-                                                    const at::Tensor& target, bool measures,
+                                                    const Tensors& targets, bool measures,
                                                     OnStepEnd ended);
 
   // From the next forward on, during its backward; see ParameterGradients.
@@ -113,10 +115,10 @@ class PlannedModule {
   absl::Status CheckInputs(const std::vector<at::Tensor>& inputs) const;
   bool Trains(const std::vector<at::Tensor>& inputs) const;
   std::vector<at::Tensor> ForwardWithoutPlan(std::vector<at::Tensor> inputs,
-                                             const at::Tensor& target) const;
+                                             const Tensors& targets) const;
   // `listener` may be null. What an error was thrown as is in `*thrown`, or null there.
   absl::StatusOr<std::vector<at::Tensor>> ForwardByPlan(std::vector<at::Tensor> inputs,
-                                                        const at::Tensor& target,
+                                                        const Tensors& targets,
                                                         const Listener* listener,
                                                         std::exception_ptr* thrown) const;
 

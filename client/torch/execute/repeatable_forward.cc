@@ -2,8 +2,8 @@
 
 namespace stowage {
 
-at::Tensor RepeatableForward::Run(const std::vector<at::Tensor>& buffers, c10::Device device,
-                                  const std::function<at::Tensor()>& forward) {
+Tensors RepeatableForward::Run(const std::vector<at::Tensor>& buffers, c10::Device device,
+                               const std::function<Tensors()>& forward) {
   if (!before_) {
     before_ = Before{RandomState::Capture(device), BufferState::Capture(buffers)};
     return forward();

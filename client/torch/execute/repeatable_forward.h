@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "client/torch/base/tensors.h"
 #include "client/torch/model/model_state.h"
 
 namespace stowage {
@@ -18,8 +19,8 @@ class RepeatableForward {
   // The first time `forward` draws from the random generators, of the CPU and of `device`, and updates `buffers`. Later it sees both
   // as they were before the first time and leaves them as it found them, also when an exception
   // flies.
-  at::Tensor Run(const std::vector<at::Tensor>& buffers, c10::Device device,
-                 const std::function<at::Tensor()>& forward);
+  Tensors Run(const std::vector<at::Tensor>& buffers, c10::Device device,
+              const std::function<Tensors()>& forward);
 
   bool has_run() const { return before_.has_value(); }
 

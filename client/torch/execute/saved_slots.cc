@@ -145,13 +145,15 @@ void SavedSlots::Refilling::Check() const {
 }
 
 void SavedSlots::Settle(const std::unordered_set<const c10::StorageImpl*>& held_by_others,
-                        const at::Tensor& output) {
+                        const std::vector<at::Tensor>& outputs) {
+  std::unordered_set<const c10::StorageImpl*> made;
+  InsertStorages(outputs, &made);
   for (const std::weak_ptr<SavedSlot>& known : slots_) {
     const std::shared_ptr<SavedSlot> slot = known.lock();
     if (slot == nullptr) continue;
     held_.push_back(slot);
     StoragePtr storage = slot->storage.lock();
-    saves_output_ = saves_output_ || (storage != nullptr && storage.get() == StorageOf(output));
+    saves_output_ = saves_output_ || (storage != nullptr && made.count(storage.get()) > 0);
     slot->own = storage == nullptr || held_by_others.count(storage.get()) == 0;
     if (!slot->own && !slot->value.defined()) slot->value = FromStorage(*slot, std::move(storage));
     slot->storage.reset();

@@ -60,12 +60,12 @@ class SavedSlots {
     bool stopped_ = false;
   };
 
-  // After the first forward: which memory others hold, the output's owner among them.
+  // After the first forward: which memory others hold, the outputs' owner among them.
   void Settle(const std::unordered_set<const c10::StorageImpl*>& held_by_others,
-              const at::Tensor& output);
+              const std::vector<at::Tensor>& outputs);
   // Whether there is anything that a forward that runs again has to fill.
   bool owns() const { return EndOfOwn() > 0; }
-  // Whether the output, or what shares its memory, was saved: then no forward that runs again may leave it out.
+  // Whether an output, or what shares its memory, was saved: then no forward that runs again may leave it out.
   bool saves_output() const { return saves_output_; }
   // The same slots, as after a Drop, of a graph that there is not: for a forward that is to be measured.
   SavedSlots Emptied() const;

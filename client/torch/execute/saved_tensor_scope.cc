@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/torch/base/autograd_node.h"
+#include "client/torch/base/tensor_storage.h"
 #include "client/torch/base/torch_status.h"
 #include "client/torch/base/torch_version.h"
 #include "client/torch/memory/thread_memory.h"
@@ -191,13 +192,13 @@ bool WarmNodes::Run(int v) {
 }
 
 std::vector<StoragePtr> MovableParts(ExecutionDevice* device,
-                                     const std::function<at::Tensor()>& forward) {
+                                     const std::function<Tensors()>& forward) {
   const SavedTensorScope scope;
   return MovableParts(device, forward, [&] { return scope.OwnedByGraph(device->device()); });
 }
 
 std::vector<StoragePtr> MovableParts(ExecutionDevice* device,
-                                     const std::function<at::Tensor()>& forward,
+                                     const std::function<Tensors()>& forward,
                                      const std::function<std::vector<StoragePtr>()>& owned,
                                      bool warm) {
   if (!at::SavedTensorDefaultHooks::is_enabled()) {
@@ -211,10 +212,10 @@ std::vector<StoragePtr> MovableParts(ExecutionDevice* device,
   const bool by_thread = HeldByThread(meter).has_value();
   const auto held = [&] { return by_thread ? *HeldByThread(meter) : meter.current(); };
   const Bytes before = held();
-  const at::Tensor output = forward();
+  const Tensors outputs = forward();
   std::vector<StoragePtr> parts = owned();
   int64_t hidden = (held() - before).value();
-  if (output.defined()) hidden -= static_cast<int64_t>(output.storage().nbytes());
+  hidden -= StorageBytesOf(outputs);
   for (const StoragePtr& part : parts) hidden -= static_cast<int64_t>(part->nbytes());
   if (hidden > 0 && (by_thread || warm)) {
     if (!by_thread && watch.SawOthers()) {

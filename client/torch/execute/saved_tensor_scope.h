@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/torch/base/tensors.h"
 #include "client/torch/base/torch_status.h"
 #include "client/torch/offload/execution_device.h"
 #include "client/torch/offload/host_copies.h"
@@ -91,18 +92,18 @@ class WarmNodes {
   std::set<std::pair<int, std::thread::id>> have_run_;
 };
 
-// What of the graph that `forward` makes can go to host memory, as OwnedByGraph. `forward` returns its
-// output, or nothing if that has no memory of its own. Throws ImmovableError where the graph holds
+// What of the graph that `forward` makes can go to host memory, as OwnedByGraph. `forward` returns those of its
+// outputs that have memory of their own. Throws ImmovableError where the graph holds
 // more than output and saved tensors, by what the device's meter counts for this thread, and where
 // saved-tensor hooks are forbidden (Python's disable_saved_tensors_hooks). Where the meter counts for all
 // threads at once (CUDA), what others allocate meanwhile is taken for the graph's, unless they step, too:
 // then it is a StageRuleError that says so. There a forward that is not `warm`, the first of its kind on this thread, may
 // take more: libraries take workspaces then, which they keep; a graph that holds it takes it the next time, too.
 std::vector<StoragePtr> MovableParts(ExecutionDevice* device,
-                                     const std::function<at::Tensor()>& forward);
+                                     const std::function<Tensors()>& forward);
 // The same where the caller knows what the graph holds: `parts`, called after `forward`.
 std::vector<StoragePtr> MovableParts(ExecutionDevice* device,
-                                     const std::function<at::Tensor()>& forward,
+                                     const std::function<Tensors()>& forward,
                                      const std::function<std::vector<StoragePtr>()>& parts,
                                      bool warm = true);
 

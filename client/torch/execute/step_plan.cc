@@ -38,11 +38,11 @@ void FindUses(StepPlan* plan) {
       plan->never_drops[v] = false;
     }
   }
-  plan->last_reader.assign(size, -1);
+  plan->last_reader = plan->model->ForEachOutput<int>(-1);
   const std::vector<bool> trains = plan->model->NeedGradients();
   for (int v = 0; v < plan->model->size(); ++v) {
-    for (const int input : plan->model->node(v).inputs) {
-      if (trains[static_cast<size_t>(v)]) plan->last_reader[static_cast<size_t>(input)] = v;
+    for (const NodeOutput input : plan->model->node(v).inputs) {
+      if (trains[static_cast<size_t>(v)]) plan->last_reader[input] = v;
     }
   }
 }
@@ -91,7 +91,18 @@ bool IsInEngineOrder(const StepPlan& plan) {
 
 std::unique_ptr<HeldTensors> StepPlan::HoldNothing() const {
   if (chain) return std::make_unique<ChainTensors>(chain.get(), &moves_parts, device);
-  return std::make_unique<GraphTensors>(graph.get(), device);
+  return std::make_unique<GraphTensors>(model.get(), graph.get(), device);
+}
+
+std::optional<Bytes> StepPlan::SourceBytes(NodeOutput input) const {
+  if (!chain) return graph->vertex(input.node).output;
+  if (input.index > 0) return std::nullopt;
+  return chain->activation(0);
+}
+
+std::string StepPlan::NameOfSource(NodeOutput input) const {
+  if (!chain || input.index == 0) return NameOf(input.node);
+  return "the side input " + side_inputs[static_cast<size_t>(input.index) - 1];
 }
 
 std::shared_ptr<const StepPlan> MakeGraphPlan(const GraphModel* model, Graph graph,
@@ -124,6 +135,7 @@ std::shared_ptr<const StepPlan> MakeChainPlan(const ChainModel& model, Chain cha
   plan->model = std::make_shared<const GraphModel>(model.InLine(/*with_loss=*/callers_loss < 0));
   plan->schedule = std::move(schedule);
   plan->device = device;
+  plan->side_inputs = model.side_inputs();
   plan->saves_nothing = {true};
   plan->recomputable = {true};
   for (int l = 0; l <= model.length() + 1; ++l) {
@@ -141,12 +153,16 @@ std::shared_ptr<const StepPlan> MakeChainPlan(const ChainModel& model, Chain cha
   return plan;
 }
 
-at::Tensor SourceFor(const StepPlan& plan, int v, at::Tensor input, const at::Tensor& target,
-                     bool lent) {
-  const bool is_target = StoragePtrOf(input) == StoragePtrOf(target);
+at::Tensor SourceFor(const StepPlan& plan, NodeOutput from, at::Tensor input,
+                     const std::vector<at::Tensor>& targets, bool lent) {
+  const bool is_target = std::any_of(targets.begin(), targets.end(), [&](const at::Tensor& target) {
+    return StoragePtrOf(input) == StoragePtrOf(target);
+  });
   const bool lends = CanLend(input, *plan.device) && (lent ? !is_target : IsSoleHolder(input));
   at::Tensor source = input.variable_data();
-  if (plan.moves_source[static_cast<size_t>(v)] && !lends) return source.clone();
+  const bool may_move = !plan.chain || from.index == 0;
+  const bool moves = may_move && plan.moves_source[static_cast<size_t>(from.node)];
+  if (moves && !lends) return source.clone();
   // Who writes over the one changes the version of both.
   torch::autograd::impl::set_version_counter(source, torch::autograd::impl::version_counter(input));
   return source;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,7 @@ struct StepPlan {
   bool callers_loss() const { return !model->outputs().empty(); }
   // How instructions are named to people, by the numbers that they have.
   std::vector<std::string> names;
+  std::vector<std::string> side_inputs;  // of a chain
   // By node.
   std::vector<bool> moves_extras;   // what it saves moves, as a whole or in parts
   std::vector<bool> moves_parts;    // some of that moves singly
@@ -63,7 +65,7 @@ struct StepPlan {
   // By instruction: a recompute that stops early.
   std::vector<bool> stops;
   std::vector<size_t> backward_at;  // the instruction; that of a chain's input is the end
-  std::vector<int> last_reader;     // of those that train; -1 if there is none
+  PerOutput<int> last_reader;       // of those that train; -1 if there is none
   size_t first_backward = 0;        // where the caller's backward begins
   // Whether the engine's order is the plan's: nodes that train run forward first in program order, before the first
   // BACKWARD, and backwards in reverse. Of a chain it always is.
@@ -83,8 +85,10 @@ struct StepPlan {
   }
   // The node in whose memory v lives.
   int OwnerOf(int v) const { return chain ? v : graph->storage(v); }
-  // Of the tensor of an input.
-  Bytes SourceBytes(int v) const { return chain ? chain->activation(v) : graph->vertex(v).output; }
+  // Of the tensors of its node, at most; nothing where only the batch says it, as of a chain's side inputs.
+  std::optional<Bytes> SourceBytes(NodeOutput input) const;
+  // "the input", "the side input mask", "node 0 (image, Input)".
+  std::string NameOfSource(NodeOutput input) const;
   std::unique_ptr<HeldTensors> HoldNothing() const;
 };
 
@@ -99,8 +103,8 @@ std::shared_ptr<const StepPlan> MakeChainPlan(const ChainModel& model, Chain cha
 
 // A tensor of an input, as a step may use it: itself, without a graph, or a copy where the plan takes away memory that
 // is somebody else's for good. `lent`: memory that others hold may be away until the step ends.
-at::Tensor SourceFor(const StepPlan& plan, int v, at::Tensor input, const at::Tensor& target,
-                     bool lent);
+at::Tensor SourceFor(const StepPlan& plan, NodeOutput from, at::Tensor input,
+                     const std::vector<at::Tensor>& targets, bool lent);
 
 }  // namespace stowage
 

@@ -19,12 +19,16 @@ constexpr char kReplaced[] =
     ": was it replaced (load_state_dict with assign, an adapter)? Build the model anew, or copy "
     "into the parameters";
 
-// Leaves that the graph of `output` reaches, without going beyond `ends`.
-std::unordered_set<const c10::TensorImpl*> LeavesOf(const at::Tensor& output,
+// Leaves that the graphs of `outputs` reach, without going beyond `ends`.
+std::unordered_set<const c10::TensorImpl*> LeavesOf(const std::vector<at::Tensor>& outputs,
                                                     const std::vector<const Node*>& ends) {
   std::unordered_set<const c10::TensorImpl*> leaves;
   std::unordered_set<const Node*> seen(ends.begin(), ends.end());
-  std::vector<const Node*> left = {torch::autograd::impl::gradient_edge(output).function.get()};
+  std::vector<const Node*> left;
+  for (const at::Tensor& output : outputs) {
+    if (!output.defined() || !output.requires_grad()) continue;
+    left.push_back(torch::autograd::impl::gradient_edge(output).function.get());
+  }
   while (!left.empty()) {
     const Node* const node = left.back();
     left.pop_back();
@@ -41,10 +45,10 @@ std::unordered_set<const c10::TensorImpl*> LeavesOf(const at::Tensor& output,
 
 }  // namespace
 
-void CheckUsedParameters(const at::Tensor& output, const std::vector<const Node*>& ends,
+void CheckUsedParameters(const std::vector<at::Tensor>& outputs,
+                         const std::vector<const Node*>& ends,
                          const std::vector<at::Tensor>& listed) {
-  if (!output.requires_grad()) return;
-  std::unordered_set<const c10::TensorImpl*> leaves = LeavesOf(output, ends);
+  std::unordered_set<const c10::TensorImpl*> leaves = LeavesOf(outputs, ends);
   for (const at::Tensor& parameter : listed) leaves.erase(parameter.unsafeGetTensorImpl());
   if (leaves.empty()) return;
   throw StageRuleError(absl::StrCat("its forward uses ", leaves.size(),

@@ -10,10 +10,10 @@
 
 namespace stowage {
 
-// Of a forward that made `output`, with a graph that ends at `ends`, where there are other parts, and at leaves. Throws
+// Of a forward that made `outputs`, with a graph that ends at `ends`, where there are other parts, and at leaves. Throws
 // StageRuleError if it reaches a parameter that is not among `listed`. One that is listed and not used in this step is no
 // error: parts may be conditional. O(nodes of the graph).
-void CheckUsedParameters(const at::Tensor& output,
+void CheckUsedParameters(const std::vector<at::Tensor>& outputs,
                          const std::vector<const torch::autograd::Node*>& ends,
                          const std::vector<at::Tensor>& listed);
 

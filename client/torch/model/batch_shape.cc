@@ -3,6 +3,7 @@
 #include <c10/core/ScalarType.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <functional>
 #include <string>
 
@@ -24,11 +25,26 @@ bool Fits(const TensorShape& shape, const TensorShape& planned) {
                     std::less_equal<>());
 }
 
-absl::Status Check(const char* what, const at::Tensor& tensor, const TensorShape& planned) {
-  const TensorShape shape = TensorShape::Of(tensor);
-  if (Fits(shape, planned)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "the ", what, " is ", ToString(shape), ", the plan is for ", ToString(planned), " at most"));
+absl::Status CheckAll(const std::string& what, const std::vector<at::Tensor>& tensors,
+                      const std::vector<TensorShape>& planned) {
+  if (tensors.size() != planned.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("there are ", tensors.size(), " ", what,
+                                                   "s, the plan is for ", planned.size()));
+  }
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const TensorShape shape = TensorShape::Of(tensors[i]);
+    if (Fits(shape, planned[i])) continue;
+    const std::string which = planned.size() == 1 ? "the " + what : absl::StrCat(what, " ", i);
+    return absl::InvalidArgumentError(absl::StrCat(
+        which, " is ", ToString(shape), ", the plan is for ", ToString(planned[i]), " at most"));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<TensorShape> ShapesOf(const std::vector<at::Tensor>& tensors) {
+  std::vector<TensorShape> shapes;
+  for (const at::Tensor& tensor : tensors) shapes.push_back(TensorShape::Of(tensor));
+  return shapes;
 }
 
 }  // namespace
@@ -38,21 +54,21 @@ TensorShape TensorShape::Of(const at::Tensor& tensor) {
   return {tensor.scalar_type(), tensor.sizes().vec()};
 }
 
-BatchShape BatchShape::Of(const at::Tensor& input, const at::Tensor& target) {
-  return {TensorShape::Of(input), TensorShape::Of(target), AutocastState::Capture().ToString()};
+BatchShape BatchShape::Of(const Tensors& inputs, const Tensors& targets) {
+  return {ShapesOf(inputs), ShapesOf(targets), AutocastState::Capture().ToString()};
 }
 
-absl::Status BatchShape::CheckInput(const at::Tensor& tensor) const {
+absl::Status BatchShape::CheckInputs(const std::vector<at::Tensor>& tensors) const {
   const std::string now = AutocastState::Capture().ToString();
   if (now != autocast) {
     return absl::InvalidArgumentError(
         absl::StrCat("autocast is ", now, ", the plan is for ", autocast));
   }
-  return Check("input", tensor, input);
+  return CheckAll("input", tensors, inputs);
 }
 
-absl::Status BatchShape::CheckTarget(const at::Tensor& tensor) const {
-  return Check("target", tensor, target);
+absl::Status BatchShape::CheckTargets(const std::vector<at::Tensor>& tensors) const {
+  return CheckAll("target", tensors, targets);
 }
 
 }  // namespace stowage

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "client/torch/base/tensors.h"
 
 namespace stowage {
 
@@ -23,15 +24,15 @@ struct TensorShape {
 
 struct BatchShape {
   // With the autocast that is in force.
-  static BatchShape Of(const at::Tensor& input, const at::Tensor& target);
+  static BatchShape Of(const Tensors& inputs, const Tensors& targets);
 
-  // INVALID_ARGUMENT unless the tensor has the planned type, the planned number of dimensions and no
-  // dimension larger than planned; of the input also unless the planned autocast is in force.
-  absl::Status CheckInput(const at::Tensor& tensor) const;
-  absl::Status CheckTarget(const at::Tensor& tensor) const;
+  // INVALID_ARGUMENT unless there are as many tensors as planned, each of the planned type, of the planned number of
+  // dimensions and with no dimension larger than planned; of inputs also unless the planned autocast is in force.
+  absl::Status CheckInputs(const std::vector<at::Tensor>& tensors) const;
+  absl::Status CheckTargets(const std::vector<at::Tensor>& tensors) const;
 
-  TensorShape input;
-  TensorShape target;
+  std::vector<TensorShape> inputs;
+  std::vector<TensorShape> targets;
   std::string autocast;  // AutocastState::ToString
 };
 

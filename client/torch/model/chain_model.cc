@@ -1,5 +1,9 @@
 #include "client/torch/model/chain_model.h"
 
+#include <c10/core/StorageImpl.h>
+
+#include <cstddef>
+#include <unordered_set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,8 +12,23 @@
 
 namespace stowage {
 void ChainModel::AddStage(ModelStage stage) {
+  const auto fail = [&](const std::string& rule) {
+    if (!status_.ok()) return;
+    status_ = absl::InvalidArgumentError(
+        absl::StrCat("stage ", length() + 1, " (", stage.name, ", ", stage.op_kind, "): ", rule));
+  };
+  if (stage.outputs < 1) fail("makes no tensor");
+  for (const int side : stage.side_inputs) {
+    if (side >= 0 && side < static_cast<int>(side_inputs_.size())) continue;
+    fail(absl::StrCat("reads side input ", side, " of ", side_inputs_.size()));
+  }
   AddTensors(stage.parameters, stage.buffers, stage.modes);
   stages_.push_back(std::move(stage));
+}
+
+int ChainModel::AddSideInput(std::string name) {
+  side_inputs_.push_back(std::move(name));
+  return static_cast<int>(side_inputs_.size()) - 1;
 }
 
 void ChainModel::AddFunction(std::string name, std::string op_kind, StageFunction forward) {
@@ -36,48 +55,82 @@ void ChainModel::Complete(int l, const FoundState& found) {
 
 namespace {
 
-// A view of the input would keep the input alive where the plan lets it go.
-at::Tensor OwnMemory(at::Tensor output, const at::Tensor& input) {
-  const bool is_view = StorageOf(output) != nullptr && StorageOf(output) == StorageOf(input);
-  return is_view ? output.clone() : output;
+// A view of an input would keep it alive where the plan lets it go.
+Tensors OwnMemory(Tensors outputs, const Tensors& inputs) {
+  std::unordered_set<const c10::StorageImpl*> others;
+  InsertStorages(inputs, &others);
+  for (at::Tensor& output : outputs) {
+    const c10::StorageImpl* const storage = StorageOf(output);
+    if (storage != nullptr && others.count(storage) > 0) output = output.clone();
+  }
+  return outputs;
 }
 
 }  // namespace
 
+std::vector<NodeOutput> ChainModel::InputsOf(int l) const {
+  std::vector<NodeOutput> inputs;
+  const int before = l == 1 ? 1 : stage(l - 1).outputs;
+  for (int i = 0; i < before; ++i) inputs.emplace_back(l - 1, i);
+  if (l > length()) return inputs;
+  for (const int side : stage(l).side_inputs) inputs.emplace_back(0, side + 1);
+  return inputs;
+}
+
 GraphModel ChainModel::InLine(bool with_loss) const {
   GraphModel line(name_);
-  int last = line.AddInput("input");
-  for (const ModelStage& stage : stages_) {
+  line.AddInput("input", 1 + static_cast<int>(side_inputs_.size()));
+  for (int l = 1; l <= length(); ++l) {
+    const ModelStage& described = stage(l);
     ModelNode node;
-    node.name = stage.name;
-    node.op_kind = stage.op_kind;
-    node.inputs = {last};
-    node.forward = [forward = stage.forward](const std::vector<at::Tensor>& x) {
-      return OwnMemory(forward(x[0]), x[0]);
+    node.name = described.name;
+    node.op_kind = described.op_kind;
+    node.inputs = InputsOf(l);
+    node.outputs = described.outputs;
+    node.forward = [forward = described.forward](const Tensors& x) {
+      return OwnMemory(forward(x), x);
     };
-    node.parameters = stage.parameters;
-    node.buffers = stage.buffers;
-    node.random = stage.random;
-    node.stateful = stage.stateful;
-    node.must_keep = stage.must_keep;
-    node.modes = stage.modes;
-    last = line.AddNode(std::move(node));
+    node.parameters = described.parameters;
+    node.buffers = described.buffers;
+    node.random = described.random;
+    node.stateful = described.stateful;
+    node.must_keep = described.must_keep;
+    node.modes = described.modes;
+    line.AddNode(std::move(node));
   }
   if (!with_loss || !loss_) {
-    if (length() > 0) line.MarkOutput(last);
+    for (int i = 0; length() > 0 && i < stage(length()).outputs; ++i) {
+      line.MarkOutput({length(), i});
+    }
     return line;
   }
   ModelNode node;
   node.op_kind = loss_op_kind_;
-  node.inputs = {last};
+  node.inputs = InputsOf(length() + 1);
   node.reads_target = true;
-  node.forward = [loss = loss_](const std::vector<at::Tensor>& x) {
-    at::Tensor value = loss(x[0], x[1]);
+  node.forward = [loss = loss_, outputs = node.inputs.size()](const Tensors& x) {
+    const auto targets = x.begin() + static_cast<std::ptrdiff_t>(outputs);
+    at::Tensor value = loss(Tensors(x.begin(), targets), Tensors(targets, x.end()));
     if (value.defined() && value.numel() != 1) throw StageRuleError("the loss must be a scalar");
-    return OwnMemory(std::move(value), x[0]);
+    return OwnMemory(std::move(value), Tensors(x.begin(), targets));
   };
   line.AddNode(std::move(node));
   return line;
+}
+
+absl::Status ChainModel::CheckInputs(const std::vector<at::Tensor>& inputs) const {
+  if (inputs.size() != side_inputs_.size() + 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "there are ", inputs.size(), " inputs, the chain reads ",
+        side_inputs_.empty() ? std::string("one")
+                             : absl::StrCat("one and ", side_inputs_.size(), " side inputs")));
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].defined()) continue;
+    const std::string name = i == 0 ? "the input" : "the side input " + side_inputs_[i - 1];
+    return absl::InvalidArgumentError(name + " is an undefined tensor");
+  }
+  return absl::OkStatus();
 }
 
 std::string ChainModel::Describe(int l) const {

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "absl/status/statusor.h"
+#include "client/torch/base/tensors.h"
 #include "client/torch/model/chain_model.h"
 #include "client/torch/profile/device_description.h"
 #include "client/torch/profile/profile_options.h"
@@ -12,8 +13,9 @@
 
 namespace stowage {
 
-// A chain profile, under the autocast that is in force, with a gradient of the input if that requires
-// one. Bytes are exact for this input, overheads the largest seen, times medians over
+// A chain profile, under the autocast that is in force, with gradients of the input and of side inputs where those require
+// one. Side inputs, and their gradients from the beginning on, are in all overheads (MakeChain).
+// Bytes are exact for this input, overheads the largest seen, times medians over
 // whole passes. Parameters, their gradients, buffers and random state are afterwards what they were
 // before. For its own use the profiler holds a second set of gradients meanwhile.
 //
@@ -21,8 +23,8 @@ namespace stowage {
 // of ChainModel (the message names the stage), or options out of range. FAILED_PRECONDITION:
 // nothing measures memory, or the bytes of a stage change from run to run. RESOURCE_EXHAUSTED: out
 // of memory. Not thread-safe: nothing else may allocate tensors meanwhile.
-absl::StatusOr<Profile> ProfileChain(const ChainModel& model, const at::Tensor& input,
-                                     const at::Tensor& target, const ProfileOptions& options = {});
+absl::StatusOr<Profile> ProfileChain(const ChainModel& model, const Tensors& inputs,
+                                     const Tensors& targets, const ProfileOptions& options = {});
 
 }  // namespace stowage
 

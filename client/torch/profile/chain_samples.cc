@@ -49,7 +49,7 @@ absl::StatusOr<Stage> Combine(const ChainModel& model, int l, const Passes<Stage
 }  // namespace
 
 absl::StatusOr<Chain> MakeChain(const ChainModel& model, Bytes input,
-                                const Passes<StageSample>& passes, bool with_times) {
+                                const Passes<StageSample>& passes, bool with_times, Bytes beside) {
   ChainSpec spec;
   spec.name = model.name();
   spec.input = input;
@@ -57,6 +57,9 @@ absl::StatusOr<Chain> MakeChain(const ChainModel& model, Bytes input,
   for (int l = 1; l <= model.length() + 1; ++l) {
     absl::StatusOr<Stage> stage = Combine(model, l, passes, with_times);
     if (!stage.ok()) return stage.status();
+    stage->forward_saving_overhead += beside;
+    stage->forward_overhead += beside;
+    stage->backward_overhead += beside;
     if (l > model.length()) {
       stage->name = "loss";
       stage->op_kind = model.loss_op_kind();
@@ -73,6 +76,7 @@ absl::StatusOr<Chain> MakeChain(const ChainModel& model, Bytes input,
     stage->must_keep = described.must_keep || hidden_state;
     if (stage->recomputable()) {
       SetStoppedRecompute(passes, static_cast<size_t>(l), with_times, &*stage);
+      if (stage->recompute_saving_overhead) *stage->recompute_saving_overhead += beside;
     }
     spec.stages.push_back(*std::move(stage));
   }

@@ -15,8 +15,12 @@ namespace stowage {
 // largest, times, if wanted, the medians; flags and names are the model's, too.
 // FAILED_PRECONDITION, naming the stage: bytes change from pass to pass; INVALID_ARGUMENT: the chain
 // breaks a rule of Chain::Create. O(stages passes).
+//
+// `beside`: held for the whole step, and none of what a plan may move or drop, as side inputs. A chain has no such bytes of
+// its own: they are part of all overheads, so that no instruction fits without them.
 absl::StatusOr<Chain> MakeChain(const ChainModel& model, Bytes input,
-                                const Passes<StageSample>& passes, bool with_times);
+                                const Passes<StageSample>& passes, bool with_times,
+                                Bytes beside = Bytes(0));
 
 }  // namespace stowage
 

@@ -13,6 +13,7 @@
 #include <string>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/torch/base/tensor_storage.h"
@@ -179,32 +180,62 @@ class Observer {
 
 thread_local Observer* Observer::current = nullptr;
 
-// What `run` uses beside the inputs; its output goes to `*output`, without a graph.
-FoundState Observe(const std::vector<at::Tensor>& inputs, const std::function<at::Tensor()>& run,
-                   at::Tensor* output) {
+// What `run` uses beside the inputs; its outputs go to `*outputs`, without a graph.
+FoundState Observe(const std::vector<at::Tensor>& inputs, const std::function<Tensors()>& run,
+                   std::vector<at::Tensor>* outputs) {
   const at::AutoGradMode grad(true);
   Observer observer(inputs);
-  at::Tensor made = run();
-  if (!made.defined()) throw StageRuleError("its forward returned no tensor");
+  Tensors made = run();
+  const auto defined = [](const at::Tensor& tensor) { return tensor.defined(); };
+  if (std::none_of(made.begin(), made.end(), defined)) {
+    throw StageRuleError("its forward returned no tensor");
+  }
   FoundState found = observer.Finish();
-  *output = made.detach();
+  for (at::Tensor& tensor : made) {
+    if (tensor.defined()) tensor = tensor.detach();
+  }
+  *outputs = std::move(made);
   return found;
+}
+
+std::vector<at::Tensor> ValuesOf(const std::vector<NodeOutput>& inputs,
+                                 const std::vector<std::vector<at::Tensor>>& made) {
+  std::vector<at::Tensor> read;
+  for (const NodeOutput input : inputs) {
+    read.push_back(made[static_cast<size_t>(input.node)].at(static_cast<size_t>(input.index)));
+  }
+  return read;
+}
+
+std::vector<at::Tensor> Detached(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> detached;
+  for (const at::Tensor& tensor : tensors) detached.push_back(tensor.detach());
+  return detached;
 }
 
 }  // namespace
 
-absl::Status FindState(const at::Tensor& input, const at::Tensor& target, ChainModel* model) {
+absl::Status FindState(const Tensors& inputs, const Tensors& targets, ChainModel* model) {
+  absl::Status status = model->status();
+  if (status.ok()) status = model->CheckInputs(inputs);
+  if (!status.ok()) return status;
   std::vector<FoundState> found;
   try {
-    const StateGuard before(model->buffers(), input.device());
-    at::Tensor x = input.detach();
+    const StateGuard before(model->buffers(), DeviceOf(inputs));
+    std::vector<std::vector<at::Tensor>> made = {Detached(inputs)};
     for (int l = 1; l <= model->length(); ++l) {
+      const std::vector<at::Tensor> read = ValuesOf(model->InputsOf(l), made);
+      made.emplace_back();
       found.push_back(Observe(
-          {x}, [&] { return model->stage(l).forward(x); }, &x));
+          read, [&] { return model->stage(l).forward(Tensors(read)); }, &made.back()));
+      if (l > 1) made[static_cast<size_t>(l) - 1].clear();
     }
     if (model->loss()) {
+      const std::vector<at::Tensor> read = ValuesOf(model->InputsOf(model->length() + 1), made);
+      std::vector<at::Tensor> known = read;
+      known.insert(known.end(), targets.begin(), targets.end());
       found.push_back(Observe(
-          {x, target}, [&] { return model->loss()(x, target); }, &x));
+          known, [&] { return model->loss()(read, targets); }, &made.back()));
     }
   } catch (...) {
     return CurrentExceptionToStatus(model->Describe(static_cast<int>(found.size()) + 1),
@@ -216,8 +247,7 @@ absl::Status FindState(const at::Tensor& input, const at::Tensor& target, ChainM
   return absl::OkStatus();
 }
 
-absl::Status FindState(const std::vector<at::Tensor>& inputs, const at::Tensor& target,
-                       GraphModel* model) {
+absl::Status FindState(const Tensors& inputs, const Tensors& targets, GraphModel* model) {
   if (!model->status().ok()) return model->status();
   if (inputs.size() != model->inputs().size()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -226,22 +256,24 @@ absl::Status FindState(const std::vector<at::Tensor>& inputs, const at::Tensor& 
   std::vector<FoundState> found(static_cast<size_t>(model->size()));
   int v = 0;
   try {
-    const c10::Device device = inputs.empty() ? c10::Device(c10::kCPU) : inputs.front().device();
-    const StateGuard before(model->buffers(), device);
-    std::vector<at::Tensor> values(found.size());
+    const StateGuard before(model->buffers(), DeviceOf(inputs));
+    std::vector<std::vector<at::Tensor>> made(found.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
-      values[static_cast<size_t>(model->inputs()[i])] = inputs[i].detach();
+      made[static_cast<size_t>(model->inputs()[i].node)].push_back(inputs[i].detach());
     }
     for (; v < model->size(); ++v) {
       if (model->is_input(v)) continue;
       const ModelNode& node = model->node(v);
-      std::vector<at::Tensor> read;
-      for (const int input : node.inputs) read.push_back(values[static_cast<size_t>(input)]);
+      Tensors read = ValuesOf(node.inputs, made);
       // The caller's own inputs stay as they are.
       if (node.in_place) read.front() = read.front().clone();
-      if (node.reads_target) read.push_back(target);
-      found[static_cast<size_t>(v)] = Observe(
-          read, [&] { return node.forward(read); }, &values[static_cast<size_t>(v)]);
+      if (node.reads_target) {
+        read.insert(read.end(), targets.begin(), targets.end());
+        if (targets.empty()) read.emplace_back();
+      }
+      const auto i = static_cast<size_t>(v);
+      found[i] = Observe(
+          read, [&] { return node.forward(read); }, &made[i]);
     }
   } catch (...) {
     return CurrentExceptionToStatus(model->Describe(v), absl::StatusCode::kInvalidArgument);

@@ -8,11 +8,8 @@
 #ifndef STOWAGE_CLIENT_TORCH_PROFILE_FOUND_STATE_H_
 #define STOWAGE_CLIENT_TORCH_PROFILE_FOUND_STATE_H_
 
-#include <ATen/core/Tensor.h>
-
-#include <vector>
-
 #include "absl/status/status.h"
+#include "client/torch/base/tensors.h"
 #include "client/torch/model/chain_model.h"
 #include "client/torch/model/graph_model.h"
 
@@ -30,9 +27,8 @@ namespace stowage {
 // INVALID_ARGUMENT, and a model as it was, for a part that reads a tensor with a graph from outside of its inputs (whose
 // gradients no plan could give), or that throws; the message names the part. Not thread-safe. O(operations + bytes of what
 // is read from outside).
-absl::Status FindState(const at::Tensor& input, const at::Tensor& target, ChainModel* model);
-absl::Status FindState(const std::vector<at::Tensor>& inputs, const at::Tensor& target,
-                       GraphModel* model);
+absl::Status FindState(const Tensors& inputs, const Tensors& targets, ChainModel* model);
+absl::Status FindState(const Tensors& inputs, const Tensors& targets, GraphModel* model);
 
 }  // namespace stowage
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/torch/base/tensors.h"
 #include "client/torch/model/graph_model.h"
 #include "client/torch/profile/cost_meter.h"
 #include "solvers/model/graph.h"
@@ -37,12 +38,13 @@ struct NodeSample {
   bool stateful = false;
 };
 
-// Holds all activations and, backward, all gradients that a step holds, but what one node saves at a
-// time. Buffers and random state are left as they were, gradients of parameters are added to.
-// `node_done`, if given, is called twice per node. `watch` and errors: as RunProfilePass.
+// Of several outputs of a node the bytes are those of all, the flags those of any. Holds all activations and,
+// backward, all gradients that a step holds, but what one node saves at a time. Buffers and random state are left as
+// they were, gradients of parameters are added to. `node_done`, if given, is called twice per node. `watch` and
+// errors: as RunProfilePass.
 absl::StatusOr<std::vector<NodeSample>> RunGraphProfilePass(const GraphModel& model,
                                                             const std::vector<at::Tensor>& inputs,
-                                                            const at::Tensor& target,
+                                                            const Tensors& targets,
                                                             CostMeter* costs, bool watch,
                                                             const std::function<void()>& node_done);
 

@@ -36,7 +36,7 @@ absl::Status CheckRequest(const GraphModel& model, const std::vector<at::Tensor>
 // That a plan would run which has memory for everything: all others are told against it.
 absl::StatusOr<WholeStep> StoreAllStep(const GraphModel& model,
                                        const std::vector<at::Tensor>& inputs,
-                                       const at::Tensor& target, ExecutionDevice* device,
+                                       const Tensors& targets, ExecutionDevice* device,
                                        const Passes<NodeSample>& passes) {
   absl::StatusOr<Graph> graph = MakeGraph(model, passes, /*with_times=*/false);
   if (!graph.ok()) return graph.status();
@@ -46,9 +46,9 @@ absl::StatusOr<WholeStep> StoreAllStep(const GraphModel& model,
   if (!made.ok()) return made.status();
   const std::shared_ptr<Executor> executor = *std::move(made);
   return WholeStep{executor->prediction().peak,
-                   [&model, inputs, target, executor]() -> absl::StatusOr<Nanos> {
+                   [&model, inputs, targets, executor]() -> absl::StatusOr<Nanos> {
                      const StateGuard restore(model.buffers(), DeviceOf(inputs));
-                     const absl::StatusOr<StepReport> step = executor->Step(inputs, target);
+                     const absl::StatusOr<StepReport> step = executor->Step(inputs, targets);
                      if (!step.ok()) return step.status();
                      return step->wall_time;
                    }};
@@ -57,7 +57,7 @@ absl::StatusOr<WholeStep> StoreAllStep(const GraphModel& model,
 }  // namespace
 
 absl::StatusOr<Profile> ProfileGraph(const GraphModel& model, const std::vector<at::Tensor>& inputs,
-                                     const at::Tensor& target, const ProfileOptions& options) {
+                                     const Tensors& targets, const ProfileOptions& options) {
   absl::Status status = CheckRequest(model, inputs, options);
   if (!status.ok()) return status;
   const absl::StatusOr<ProfileMeters> meters = MakeProfileMeters(options);
@@ -73,10 +73,10 @@ absl::StatusOr<Profile> ProfileGraph(const GraphModel& model, const std::vector<
     absl::StatusOr<Passes<NodeSample>> passes = RunPasses<NodeSample>(
         options, 2 * model.size(),
         [&](bool watch, const std::function<void()>& node_done) {
-          return RunGraphProfilePass(model, inputs, target, &costs, watch, node_done);
+          return RunGraphProfilePass(model, inputs, targets, &costs, watch, node_done);
         },
         [&](const Passes<NodeSample>& made) {
-          return StoreAllStep(model, inputs, target, options.device, made);
+          return StoreAllStep(model, inputs, targets, options.device, made);
         },
         &steps);
     if (!passes.ok()) return passes.status();

@@ -19,7 +19,7 @@ namespace stowage {
 // Errors, state and restrictions: as ProfileChain; also INVALID_ARGUMENT if the model has no scalar
 // to train by.
 absl::StatusOr<Profile> ProfileGraph(const GraphModel& model, const std::vector<at::Tensor>& inputs,
-                                     const at::Tensor& target, const ProfileOptions& options = {});
+                                     const Tensors& targets, const ProfileOptions& options = {});
 
 }  // namespace stowage
 

@@ -44,7 +44,7 @@ Vertex VertexOf(const GraphModel& model, int v) {
   vertex.id = vertex.program_order = v;
   vertex.name = node.name;
   vertex.op_kind = node.op_kind;
-  for (const int input : node.inputs) vertex.inputs.push_back({input, false});
+  for (const NodeOutput input : node.inputs) vertex.inputs.push_back({input.node, false});
   vertex.random = node.random;
   vertex.stateful = node.stateful;
   return vertex;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/torch/base/tensors.h"
 #include "client/torch/model/chain_model.h"
 #include "client/torch/profile/cost_meter.h"
 #include "solvers/model/units.h"
@@ -36,15 +37,16 @@ struct StageSample {
 
 // Samples of stages 1..L+1 at their numbers; at 0 only output_gradient has a meaning. Holds all
 // activations, but the saved tensors of one stage at a time. Buffers and random state are left as
-// they were, gradients are added to. `stage_done`, if given, is called 2 (L + 1) times.
+// they were, gradients are added to. Side inputs, and gradients of those that ask for one, are in no sample.
+// `stage_done`, if given, is called 2 (L + 1) times.
 // No clock is read before the last stage has been given to the device. `watch` looks at buffers before and
 // after stages, for which the device is waited; without, no stage is found stateful or breaking a rule
 // about buffers.
 // INVALID_ARGUMENT, naming the stage, if the model cannot run on these tensors; RESOURCE_EXHAUSTED
 // out of memory.
 absl::StatusOr<std::vector<StageSample>> RunProfilePass(const ChainModel& model,
-                                                        const at::Tensor& input,
-                                                        const at::Tensor& target, CostMeter* costs,
+                                                        const Tensors& inputs,
+                                                        const Tensors& targets, CostMeter* costs,
                                                         bool watch,
                                                         const std::function<void()>& stage_done);
 

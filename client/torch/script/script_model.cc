@@ -91,8 +91,8 @@ class ModelMaker {
     const auto runner = std::make_shared<const ScriptRunner>(script_, segment, node.op_kind);
     node.name = NameOf(segment, *runner);
     node.random = segment.is_random;
-    for (const ScriptValue* input : segment.inputs) node.inputs.push_back(nodes_.at(input));
-    for (const ScriptValue* input : segment.shapes) node.inputs.push_back(ShapeNode(input));
+    for (const ScriptValue* input : segment.inputs) node.inputs.emplace_back(nodes_.at(input));
+    for (const ScriptValue* input : segment.shapes) node.inputs.emplace_back(ShapeNode(input));
     for (const ScriptAttribute& attribute : runner->attributes()) {
       (attribute.is_parameter ? node.parameters : node.buffers).push_back(attribute.tensor);
     }

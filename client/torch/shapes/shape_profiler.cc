@@ -58,18 +58,18 @@ absl::StatusOr<Profile> FromShapes(
 
 }  // namespace
 
-absl::StatusOr<Profile> ChainFromShapes(const ChainModel& model, const at::Tensor& input,
-                                        const at::Tensor& target, const StepMeters& meters) {
+absl::StatusOr<Profile> ChainFromShapes(const ChainModel& model, const Tensors& inputs,
+                                        const Tensors& targets, const StepMeters& meters) {
   return FromShapes(model, meters, [&](const ProfileOptions& options) {
-    return ProfileChain(model, input, target, options);
+    return ProfileChain(model, inputs, targets, options);
   });
 }
 
 absl::StatusOr<Profile> GraphFromShapes(const GraphModel& model,
                                         const std::vector<at::Tensor>& inputs,
-                                        const at::Tensor& target, const StepMeters& meters) {
+                                        const Tensors& targets, const StepMeters& meters) {
   return FromShapes(model, meters, [&](const ProfileOptions& options) {
-    return ProfileGraph(model, inputs, target, options);
+    return ProfileGraph(model, inputs, targets, options);
   });
 }
 

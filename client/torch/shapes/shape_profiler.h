@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/torch/base/tensors.h"
 #include "client/torch/execute/step_report.h"
 #include "client/torch/model/chain_model.h"
 #include "client/torch/model/graph_model.h"
@@ -29,12 +30,12 @@ namespace stowage {
 // FAILED_PRECONDITION where the shapes do not tell, or for any error of ProfileChain: whoever gets it
 // measures instead, and learns there what is wrong. The message names stage and operation. Not
 // thread-safe: nothing else may allocate tensors meanwhile.
-absl::StatusOr<Profile> ChainFromShapes(const ChainModel& model, const at::Tensor& input,
-                                        const at::Tensor& target, const StepMeters& meters = {});
+absl::StatusOr<Profile> ChainFromShapes(const ChainModel& model, const Tensors& inputs,
+                                        const Tensors& targets, const StepMeters& meters = {});
 
 absl::StatusOr<Profile> GraphFromShapes(const GraphModel& model,
                                         const std::vector<at::Tensor>& inputs,
-                                        const at::Tensor& target, const StepMeters& meters = {});
+                                        const Tensors& targets, const StepMeters& meters = {});
 
 }  // namespace stowage
 

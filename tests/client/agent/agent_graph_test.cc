@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "client/agent/agent.h"
+#include "client/agent/batch.h"
+#include "client/torch/base/tensors.h"
 #include "client/torch/execute/plain_step.h"
 #include "client/torch/model/state_digest.h"
 #include "tests/client/agent/fake_training.h"
@@ -113,6 +115,82 @@ TEST(AgentGraph, TheNumberOfInputsIsTheModels) {
   TwoInputs job;
   Agent agent(&job.model, {});
   EXPECT_EQ(agent.Plan(job.batch.inputs[0], job.batch.target, ShareOfStoreAll{1.0}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+// A chain whose blocks take and make pairs, read a mask of the batch, and are trained by two targets.
+struct Blocks {
+  Blocks() : model("blocks") {
+    torch::manual_seed(7);
+    const int mask = model.AddSideInput("mask");
+    for (int block = 0; block < 4; ++block) {
+      nn::Linear in(16, 48), out(48, 16);
+      ModelStage stage;
+      stage.name = stage.op_kind = "block";
+      stage.outputs = 2;
+      stage.side_inputs = {mask};
+      stage.parameters = in->parameters();
+      for (const at::Tensor& parameter : out->parameters()) stage.parameters.push_back(parameter);
+      stage.forward = [in, out](const Tensors& x) mutable {
+        const at::Tensor wide = in->forward(x[0] * x.back()).tanh();
+        const at::Tensor hidden = at::dropout(out->forward(wide), 0.2, true) + x[0];
+        return Tensors{hidden, x.size() == 2 ? wide.exp() : x[1] * wide};
+      };
+      model.AddStage(std::move(stage));
+    }
+    model.SetLoss("both", [](const Tensors& made, const Tensors& targets) {
+      return at::mse_loss(made[0], targets[0]) + at::mse_loss(made[1], targets[1]);
+    });
+    batch.inputs = {torch::randn({64, 16}), torch::rand({64, 16})};
+    batch.target = {torch::randn({64, 16}), torch::randn({64, 48})};
+    torch::manual_seed(8);
+  }
+
+  ChainModel model;
+  Batch batch;
+};
+
+TEST(AgentBlocks, ChainsOfBlocksTrainByPlansLikePlainTraining) {
+  Blocks planned;
+  AgentOptions options;
+  options.profile.repeats = 2;
+  Agent agent(&planned.model, options);
+  const absl::StatusOr<AdoptedPlan> adopted = agent.Plan(planned.batch, ShareOfStoreAll{0.8});
+  ASSERT_TRUE(adopted.ok()) << adopted.status();
+  ASSERT_EQ(adopted->plan.status, PlanStatus::kFound);
+  Blocks plain;
+  const auto expected = PlainStep(plain.model, plain.batch.inputs, plain.batch.target);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  torch::manual_seed(8);
+  const absl::StatusOr<StepReport> step = agent.Step(planned.batch);
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_EQ(step->loss, expected->loss);
+  EXPECT_EQ(GradientDigest(planned.model), GradientDigest(plain.model));
+  EXPECT_LE(step->peak, adopted->plan.budget);
+  EXPECT_GT(step->recomputed_forwards, 0);
+
+  planned.model.ZeroGradients();
+  torch::manual_seed(8);
+  const auto made = agent.Forward(planned.batch);
+  ASSERT_TRUE(made.ok()) << made.status();
+  ASSERT_EQ(made->size(), 2U);
+  planned.model.loss()(*made, planned.batch.target).backward();
+  EXPECT_EQ(GradientDigest(planned.model), GradientDigest(plain.model));
+}
+
+// The shapes of all of a batch's tensors are those that a plan is for.
+TEST(AgentBlocks, APlanIsForShapesOfSideInputsAndTargets) {
+  Blocks job;
+  Agent agent(&job.model, {});
+  ASSERT_TRUE(agent.Plan(job.batch, ShareOfStoreAll{1.0}).ok());
+  const auto text = [&](const Batch& batch) { return BatchSignature::Of(batch, job.model).text(); };
+  EXPECT_EQ(text(job.batch), "Float[64,16] Float[64,16] -> Float[64,16] Float[64,48]");
+  Batch other = job.batch;
+  other.inputs[1] = torch::ones({1, 16});
+  EXPECT_NE(text(other), text(job.batch));
+  EXPECT_TRUE(agent.Step(other).ok());
+  EXPECT_EQ(agent.steps().by_larger, 1);
+  EXPECT_EQ(agent.Step({{job.batch.inputs[0]}, job.batch.target}).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 

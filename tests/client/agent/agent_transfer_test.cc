@@ -54,7 +54,7 @@ class TimedChain : public TrainedModel {
                                   const ProfileOptions& options) const override {
     absl::StatusOr<Profile> profile = measured_->Measure(batch, options);
     if (!profile.ok() || options.bytes_only) return profile;
-    profile->problem = Timed(*model_, batch.inputs[0], batch.target);
+    profile->problem = Timed(*model_, batch.inputs[0], batch.target.front());
     return profile;
   }
   absl::StatusOr<StepReport> PlainStep(Batch batch, const StepMeters& meters) const override {

@@ -159,7 +159,9 @@ GraphTraining::GraphTraining(TestGraph graph, const TrainingDevice& device)
       buffers_(BufferState::Capture(graph_.model.buffers())),
       random_(RandomState::Capture(device.device)) {
   for (at::Tensor& input : graph_.inputs) input = input.to(device.device);
-  if (graph_.target.defined()) graph_.target = graph_.target.to(device.device);
+  for (at::Tensor& target : graph_.target) {
+    if (target.defined()) target = target.to(device.device);
+  }
 }
 
 void GraphTraining::Rewind() {

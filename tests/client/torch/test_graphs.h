@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "client/torch/base/tensors.h"
 #include "client/torch/execute/step_report.h"
 #include "client/torch/model/graph_model.h"
 #include "client/torch/model/model_state.h"
@@ -22,7 +23,7 @@ namespace stowage {
 struct TestGraph {
   GraphModel model;
   std::vector<at::Tensor> inputs;
-  at::Tensor target;
+  Tensors target;  // or several
 };
 
 // "mixed": two inputs, two losses, a view, ops in place, a tensor with three readers, one read twice by

@@ -114,7 +114,7 @@ TEST_F(GraphTransferFailureTest, InputsThatTheCallerHoldsComeBack) {
   const GraphOutcome plain = Plain();
   // Both inputs are away when the step ends or fails.
   Schedule schedule = store_all_;
-  for (const int v : graph_.model.inputs()) {
+  for (const auto& [v, index] : graph_.model.inputs()) {
     schedule.push_back(OffloadStart(TensorKind::kActivation, v + 1));
     schedule.push_back(OffloadWait(TensorKind::kActivation, v + 1));
   }

@@ -186,13 +186,13 @@ TEST_F(OnePlannedGraphTransferTest, InputsThatTheCallerHoldsStayHis) {
   Schedule schedule;
   for (const Instruction& i : store_all_) {
     const bool is_first = i.op == Op::kBackward && CopiesOf(schedule, Op::kOffloadStart) == 0;
-    for (const int v : graph_.model.inputs()) {
+    for (const auto& [v, index] : graph_.model.inputs()) {
       if (!is_first) continue;
       schedule.push_back(OffloadStart(TensorKind::kActivation, v + 1));
       schedule.push_back(OffloadWait(TensorKind::kActivation, v + 1));
     }
     schedule.push_back(i);
-    for (const int v : graph_.model.inputs()) {
+    for (const auto& [v, index] : graph_.model.inputs()) {
       if (!is_first) continue;
       schedule.push_back(PrefetchStart(TensorKind::kActivation, v + 1));
       schedule.push_back(PrefetchWait(TensorKind::kActivation, v + 1));

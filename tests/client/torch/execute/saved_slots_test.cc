@@ -40,7 +40,7 @@ class SavedSlotsTest : public testing::Test {
     }
     std::unordered_set<const c10::StorageImpl*> held;
     InsertStorages({x_, y}, &held);
-    slots_.Settle(held, y);
+    slots_.Settle(held, {y});
     return y;
   }
 
@@ -120,7 +120,7 @@ TEST_F(SavedSlotsTest, AForwardStopsWhereTheLastSlotThatOwnsIsFilled) {
   }
   std::unordered_set<const c10::StorageImpl*> held;
   InsertStorages({x_, y}, &held);
-  slots_.Settle(held, y);
+  slots_.Settle(held, {y});
   ASSERT_TRUE(slots_.owns());
   EXPECT_FALSE(slots_.saves_output());
   for (const bool caught : {false, true}) {

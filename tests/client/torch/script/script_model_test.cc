@@ -41,7 +41,7 @@ ScriptModel WithLoss(absl::StatusOr<ScriptModel> imported) {
   ModelNode loss;
   loss.name = "loss";
   loss.op_kind = "cross_entropy";
-  loss.inputs = script.outputs;
+  loss.inputs.assign(script.outputs.begin(), script.outputs.end());
   loss.reads_target = true;
   loss.forward = [](std::vector<at::Tensor> x) {
     const at::Tensor target = x.back();
@@ -87,7 +87,7 @@ class ScriptTraining : public GraphTraining {
         outputs.push_back(each.toTensor());
       }
     }
-    const at::Tensor loss = LossOf(outputs, graph_.target);
+    const at::Tensor loss = LossOf(outputs, graph_.target.front());
     loss.backward();
     return After(loss.item<double>());
   }
@@ -232,7 +232,7 @@ def forward(self, x):
     const ModelNode& node = script.model.node(v);
     const bool made = node.op_kind == "new_zeros+slice+slice+fill_";
     if (!made && node.op_kind != "expand_as") continue;
-    EXPECT_EQ(script.model.node(node.inputs.back()).name, "shape of tanh");
+    EXPECT_EQ(script.model.node(node.inputs.back().node).name, "shape of tanh");
     EXPECT_EQ(node.inputs.size(), made ? 1u : 2u);
   }
   EXPECT_THAT(Kinds(script.model),

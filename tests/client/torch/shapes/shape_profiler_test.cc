@@ -88,7 +88,7 @@ TEST_F(DeviceShapesTest, StructureIsWhatIsMeasuredThere) {
     TestGraph graph = MakeTestGraph(name);
     MoveTo(device_.device, graph.model);
     for (at::Tensor& input : graph.inputs) input = input.to(device_.device);
-    graph.target = graph.target.to(device_.device);
+    for (at::Tensor& target : graph.target) target = target.to(device_.device);
     ExpectShapesTell(graph, device_.execution);
   }
 }
