@@ -16,6 +16,10 @@
 namespace stowage {
 namespace {
 
+// Of how costs are measured: profiles of another one are not taken for today's. 1: forwards that do not save ran without
+// grad mode; 2: with it, as recomputes do, by the kernels that a forward with a graph takes.
+constexpr int kCostsVersion = 2;
+
 // LibTorch refuses to say where a program has set one thing in two ways.
 template <class Ask>
 std::string Setting(const Ask& ask) {
@@ -91,6 +95,7 @@ Device DescribeDevice(const ExecutionDevice* device) {
   described.framework = absl::StrCat("libtorch ", TORCH_VERSION);
   described.math_settings = cpu ? CpuSettings(context) : GpuSettings(context);
   if (device != nullptr) described.math_settings += Software(*device);
+  absl::StrAppend(&described.math_settings, " costs=", kCostsVersion);
   const AutocastState autocast = AutocastState::Capture();
   if (autocast.enabled()) {
     absl::StrAppend(&described.math_settings, " autocast=", autocast.ToString());

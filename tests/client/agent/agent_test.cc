@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <string>
 #include <variant>
 
@@ -126,6 +127,13 @@ TEST_F(AgentTest, KnowsWhatItWasTold) {
   Profile elsewhere = kept;
   elsewhere.device.math_settings = "threads=1000";
   EXPECT_EQ(after.Know(batch, elsewhere).code(), absl::StatusCode::kFailedPrecondition);
+  // Costs that were measured in another way.
+  Profile older = kept;
+  std::string& settings = older.device.math_settings;
+  const size_t version = settings.find(" costs=");
+  ASSERT_NE(version, std::string::npos);
+  settings.erase(version);
+  EXPECT_EQ(after.Know(batch, older).code(), absl::StatusCode::kFailedPrecondition);
   const Batch smaller{{network_.input.narrow(0, 0, 2).contiguous()}, network_.target};
   EXPECT_EQ(after.Know(smaller, kept).code(), absl::StatusCode::kInvalidArgument);
   TestNetwork other = MakeTestNetwork("plain_cnn");

@@ -72,6 +72,12 @@ TEST(DeviceDescription, EachOfAGpusSettingsIsInItsKey) {
   }
 }
 
+// Costs that are measured otherwise are others, on each device.
+TEST(DeviceDescription, TheVersionOfCostsIsInTheKey) {
+  EXPECT_THAT(SettingsOf(FakeGpu()), HasSubstr(" costs=2"));
+  EXPECT_THAT(DescribeDevice().math_settings, HasSubstr(" costs=2"));
+}
+
 // What a profile may state has a length.
 TEST(DeviceDescription, ALongConfigurationOfTheAllocatorCountsWhole) {
   const FakeGpu gpu;
