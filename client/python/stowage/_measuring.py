@@ -27,7 +27,7 @@ def require_meter() -> None:
     if _torch is None:
         raise FailedPrecondition(
             "stowage was installed without its part that counts bytes: install it with --no-build-isolation "
-            "-C cmake.define.STOWAGE_TORCH=ON, where CMake finds the LibTorch of this PyTorch"
+            "--config-settings=cmake.define.STOWAGE_TORCH=ON, where CMake finds the LibTorch of this PyTorch"
         )
     here, built = torch.__version__.split(".")[:2], _torch.BUILT_WITH.split(".")[:2]
     if here != built:

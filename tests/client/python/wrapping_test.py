@@ -13,7 +13,7 @@ import warnings
 import pytest
 import stowage
 import torch
-from networks import ConvNorm, Decoder, InnerBackward, Mlp, Scale, Tanh, View, WritesInput, image_blocks, sequence_blocks
+from networks import ConvNorm, Decoder, InnerBackward, Lstm, Mlp, Scale, Tanh, View, WritesInput, image_blocks, sequence_blocks
 from schedules import general, random_schedule, recomputes
 from stowage import _steps
 from torch import nn
@@ -127,6 +127,43 @@ def test_the_first_step_is_plain_training_too():
     model = stowage.wrap(copy.deepcopy(plain), "least")
     for number in range(3):
         assert_equal(outcome(model, step_on(x), number), outcome(plain, step_on(x), number))
+
+
+@pytest.mark.parametrize("kind", ["lstm", "encoder"])
+def test_blocks_that_take_other_kernels_without_gradients(kind):
+    torch.manual_seed(4)
+
+    def block():
+        return Lstm(32) if kind == "lstm" else nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True).eval()
+
+    plain = nn.Sequential(*[block() for _ in range(4)])
+    step = step_on(torch.randn(4, 16, 32))
+    model = profiled(plain, step)
+    for seed in range(1, 24, 2):
+        follow(model, random_schedule(4, seed))
+        assert_equal(outcome(model, step), outcome(plain, step))
+
+
+def test_what_a_plan_drops_between_forward_and_backward_is_gone():
+    plain = nn.Sequential(
+        nn.Linear(4, 2048),
+        nn.Linear(2048, 4),  # saves its input alone, which the schedule drops
+        nn.Sequential(nn.Linear(4, 4096), nn.ReLU(), nn.Linear(4096, 4)),
+    )
+    step = step_on(torch.randn(64, 4))
+    model = profiled(plain, step)
+    forward = [
+        ("forward-no-save", 1),
+        ("forward-save", 2),
+        ("discard", 1, "activation"),
+        ("forward-save", 3),
+        ("forward-save", 4),
+    ]
+    backward = [("backward", 4), ("backward", 3), ("forward-no-save", 1), ("backward", 2), ("forward-save", 1), ("backward", 1)]
+    plan = follow(model, forward + backward)
+    assert_equal(outcome(model, step), outcome(plain, step))
+    assert model.stowage.recomputed == [2, 0, 0]
+    assert model.stowage.measured_peak_bytes <= plan.peak_bytes < plan.store_all_peak_bytes
 
 
 def decoder_step(model):
