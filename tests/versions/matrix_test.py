@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""What matrix.py reads of ctest's log, and what the page says of it."""
+import matrix
+
+LOG = """Start testing: Nov 25 04:00 UTC
+----------------------------------------------------------
+1/4 Testing: chain_test
+1/4 Test: chain_test
+Command: "/build/chain_test"
+Output:
+----------------------------------------------------------
+[ RUN      ] On/Chain.Trains/cpu
+[       OK ] On/Chain.Trains/cpu (3 ms)
+[ RUN      ] On/Chain.Trains/cuda
+/tests/chain_test.cc:39: Skipped
+there is no GPU here
+
+[  SKIPPED ] On/Chain.Trains/cuda (0 ms)
+[ RUN      ] On/Chain.Casts/test
+/tests/chain_test.cc:88: Skipped
+LibTorch has no autocast for it
+
+[  SKIPPED ] On/Chain.Casts/test (0 ms)
+[  PASSED  ] 1 test.
+[  SKIPPED ] 2 tests, listed below:
+[  SKIPPED ] On/Chain.Trains/cuda
+[  SKIPPED ] On/Chain.Casts/test
+<end of output>
+Test time =   0.10 sec
+----------------------------------------------------------
+Test Passed.
+"chain_test" end time: Nov 25 04:00 UTC
+2/4 Testing: graph_test
+2/4 Test: graph_test
+Output:
+----------------------------------------------------------
+[ RUN      ] Graph.Adds
+[  FAILED  ] Graph.Adds (1 ms)
+[ RUN      ] On/Graph.Trains/cpu
+[  FAILED  ] On/Graph.Trains/cpu, where GetParam() = "cpu" (2 ms)
+[  FAILED  ] 2 tests, listed below:
+[  FAILED  ] Graph.Adds
+<end of output>
+Test Failed.
+3/4 Testing: crash_test
+3/4 Test: crash_test
+Output:
+----------------------------------------------------------
+[ RUN      ] Crash.Ends
+[       OK ] Crash.Ends (1 ms)
+[ RUN      ] Crash.EndsTheProgram
+<end of output>
+Test Failed.
+4/4 Testing: hooks_test
+4/4 Test: hooks_test
+Output:
+----------------------------------------------------------
+ok
+<end of output>
+Test Passed.
+"""
+
+
+def check_log():
+    result = matrix.read_log(LOG)
+    assert result["programs"] == 4, result
+    assert result["passed"] == 3, result  # the last one is no GoogleTest: one
+    assert result["skipped"] == {"there is no GPU here": ["On/Chain.Trains/cuda"],
+                                 "LibTorch has no autocast for it": ["On/Chain.Casts/test"]}, result
+    assert result["failed"] == ["graph_test: Graph.Adds", "graph_test: On/Graph.Trains/cpu", "crash_test"], result
+
+
+def check_page():
+    begin = {"torch": "2.11.0", "cuda": "13.0", "commit": "abc", "date": "today", "machine": {"cores": "2"}}
+    broken = dict(begin, torch="3.0", failure="does not compile")
+    page = matrix.page([dict(begin, **matrix.read_log(LOG)), broken])
+    for words in ("| 2.11.0 | 13.0 | 3 | 2 | 3 | 4 | abc | today |", "| 3.0 | 13.0 | does not compile | | | | abc | today |", "| cores | 2 |",
+                  '- 1 skipped, "there is no GPU here":\n  - On/Chain: Trains/cuda', "- failed: crash_test", "- does not compile"):
+        assert words in page, f"{words!r} is not in\n{page}"
+    assert sorted(["newest", "2.11", "2.9", "debian"], key=matrix.order) == ["debian", "2.9", "2.11", "newest"]
+
+
+check_log()
+check_page()
+print("ok")
