@@ -41,7 +41,7 @@ const auto& Asked(const allocator::DeviceStats& stats) {
 // By the allocator's own peaks, of which there is one of each.
 class CudaMeter final : public MemoryMeter {
  public:
-  explicit CudaMeter(c10::DeviceIndex index) : index_(index) {}
+  CudaMeter(c10::DeviceIndex index, RefusalLog* refusals) : index_(index), refusals_(refusals) {}
 
   Bytes current() const override { return Bytes(Asked(Stats()).current); }
   Bytes peak() const override {
@@ -75,12 +75,13 @@ class CudaMeter final : public MemoryMeter {
     const std::lock_guard<std::mutex> lock(mutex_);
     return std::max(earlier_reserved_, Bytes(Stats().reserved_bytes[0].peak));
   }
-  int64_t refusals() const override { return Stats().num_ooms; }
+  RefusalLog* refusals() override { return refusals_; }
 
  private:
   allocator::DeviceStats Stats() const { return allocator::getDeviceStats(index_); }
 
   const c10::DeviceIndex index_;
+  RefusalLog* const refusals_;
   mutable std::mutex mutex_;
   Bytes earlier_peak_;  // since the last ResetPeak, up to the last TakeRecentPeak
   Bytes earlier_blocks_;
@@ -88,8 +89,8 @@ class CudaMeter final : public MemoryMeter {
 };
 
 std::unique_ptr<MemoryMeter> MeterOf(c10::Device device, const CudaWatch& watch) {
-  if (watch.count != nullptr) return std::make_unique<CountingMeter>(watch.count);
-  return std::make_unique<CudaMeter>(device.index());
+  if (watch.count != nullptr) return std::make_unique<CountingMeter>(watch.count, watch.refusals);
+  return std::make_unique<CudaMeter>(device.index(), watch.refusals);
 }
 
 cudaError_t CopyAll(const std::vector<CopyPiece>& pieces, cudaMemcpyKind kind,
@@ -216,10 +217,6 @@ std::optional<Bytes> CudaDevice::FreeMemory() const {
 }
 
 void CudaDevice::GiveBackUnused() { allocator::emptyCache(); }
-
-std::optional<MemoryRefusal> CudaDevice::TakeRefusal() {
-  return watch_.refusals == nullptr ? std::nullopt : watch_.refusals->Take();
-}
 
 bool CudaDevice::IsCapturing() const {
   const c10::DeviceGuard guard(device_);

@@ -40,7 +40,6 @@ class CudaDevice final : public ExecutionDevice {
   Bytes granularity() const override { return Bytes(512); }
   std::optional<Bytes> FreeMemory() const override;
   void GiveBackUnused() override;
-  std::optional<MemoryRefusal> TakeRefusal() override;
   bool IsCapturing() const override;
   std::unique_ptr<StageTimer> MakeTimer() override;
   Device Hardware() const override;

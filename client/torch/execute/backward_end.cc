@@ -4,12 +4,13 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "client/torch/base/autograd_node.h"
+#include "client/torch/memory/memory_refusal.h"
 
 namespace stowage {
 namespace {
@@ -42,7 +43,7 @@ class EndCall {
 class PlainStepEnd {
  public:
   PlainStepEnd(const StepMeters& meters, Bytes input)
-      : memory_(meters.memory), refusals_(memory_->refusals()), meter_(meters, memory_, input) {}
+      : memory_(meters.memory), refusals_(memory_), meter_(meters, memory_, input) {}
   ~PlainStepEnd() {
     try {
       Tell(WhyNotEnded(absl::CancelledError("the graph went without a backward")));
@@ -65,8 +66,8 @@ class PlainStepEnd {
 
  private:
   absl::Status WhyNotEnded(absl::Status otherwise) const {
-    if (memory_->refusals() == refusals_) return otherwise;
-    return absl::ResourceExhaustedError(memory_->refusal_words());
+    const std::optional<MemoryRefusal> refusal = refusals_.Last();
+    return refusal ? absl::ResourceExhaustedError(WordsOfRefusal(*refusal)) : otherwise;
   }
 
   void Tell(const absl::Status& status) {
@@ -80,7 +81,7 @@ class PlainStepEnd {
   }
 
   MemoryMeter* memory_;
-  int64_t refusals_;
+  const RefusalWatch refusals_;
   StepMeter meter_;
   OnStepEnd ended_;
   bool watched_ = false;

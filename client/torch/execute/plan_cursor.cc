@@ -535,7 +535,7 @@ void PlanCursor::AddLoss(NodeOutput made) {
 void PlanCursor::Measure(Bytes input, bool by_instruction) {
   ExecutionDevice* const device = plan_->device;
   if (by_instruction) recorder_ = std::make_unique<StepRecorder>(device, input);
-  refusals_ = device->meter()->refusals();
+  refusals_.emplace(device->meter());
   if (!by_instruction && plan_->in_engine_order) new_gradients_.emplace(model_, device->meter());
   base_ = device->meter()->current() - input;
   meter_.emplace(device->meter(), input, device->MakeTimer(), device->host());
@@ -576,13 +576,14 @@ void PlanCursor::Tell(const absl::Status& status) {
 // Of a step that ended in what is the caller's.
 absl::Status PlanCursor::WhyNotEnded(const absl::Status& otherwise) const {
   ExecutionDevice* const device = plan_->device;
-  if (!ended_ || device->meter()->refusals() == refusals_) return otherwise;
+  const std::optional<MemoryRefusal> refusal = refusals_ ? refusals_->Last() : std::nullopt;
+  if (!ended_ || !refusal) return otherwise;
   const size_t at = std::min(next_, plan_->schedule.size() - 1);
   const Instruction& instruction = plan_->schedule[at];
   absl::Status status = absl::ResourceExhaustedError(
       absl::StrCat("instruction ", at, " (", ToString(instruction), "), ",
-                   plan_->Name(instruction.stage), ": ", device->meter()->refusal_words()));
-  SetStepFailure(RefusedStepFailure(at, device), &status);
+                   plan_->Name(instruction.stage), ": ", WordsOfRefusal(*refusal)));
+  SetStepFailure(RefusedStepFailure(at, *refusal, device), &status);
   return status;
 }
 

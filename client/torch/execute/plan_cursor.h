@@ -39,6 +39,7 @@
 #include "client/torch/execute/step_recorder.h"
 #include "client/torch/execute/step_report.h"
 #include "client/torch/execute/step_run.h"
+#include "client/torch/memory/memory_refusal.h"
 #include "client/torch/model/graph_model.h"
 #include "solvers/schedule/measured_step.h"
 #include "solvers/schedule/schedule.h"
@@ -202,8 +203,8 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   StepReport report_;
   std::optional<StepMeter> meter_;
   std::optional<NewGradients> new_gradients_;
-  Bytes base_;            // live before the step
-  int64_t refusals_ = 0;  // of memory, before the step
+  Bytes base_;  // live before the step
+  std::optional<RefusalWatch> refusals_;
   std::unique_ptr<StepRecorder> recorder_;
   MeasuredStep measured_;
   OnStepEnd ended_;

@@ -13,7 +13,6 @@
 #include "absl/strings/str_split.h"
 #include "client/torch/base/torch_status.h"
 #include "client/torch/execute/saved_tensor_scope.h"
-#include "client/torch/memory/memory_refusal.h"
 #include "client/torch/offload/host_pool.h"
 
 namespace stowage {
@@ -21,20 +20,29 @@ namespace {
 
 constexpr char kPayload[] = "stowage/step-failure";
 
-void NoteRefusal(const std::string& words, ExecutionDevice* device, StepFailure* failure) {
-  std::optional<MemoryRefusal> said = device->TakeRefusal();
-  if (!said) said = ReadMemoryRefusal(words);
-  if (!said) {
-    failure->asked = AskedIn(words);
-    failure->limit = device->Hardware().memory;
-    return;
-  }
-  const MemoryRefusal refusal = said->ExactBy(*device->meter());
+// What the error's words say counts where the allocator does not tell.
+std::optional<MemoryRefusal> RefusalBehind(const std::string& words, MemoryMeter* meter) {
+  RefusalLog* const told = meter->refusals();
+  const std::optional<MemoryRefusal> last = told == nullptr ? std::nullopt : told->Take();
+  return last ? last : ReadMemoryRefusal(words);
+}
+
+void Note(const MemoryRefusal& said, ExecutionDevice* device, StepFailure* failure) {
+  const MemoryRefusal refusal = said.ExactBy(*device->meter());
+  failure->fault = StepFault::kDeviceMemory;
   failure->allocated = refusal.allocated;
   failure->reserved = refusal.reserved;
   failure->asked = refusal.asked;
   failure->limit = refusal.limit;
   failure->rounding = refusal.rounding;
+}
+
+void NoteWords(const std::string& words, ExecutionDevice* device, StepFailure* failure) {
+  const std::optional<MemoryRefusal> refusal = RefusalBehind(words, device->meter());
+  if (refusal) return Note(*refusal, device, failure);
+  failure->fault = StepFault::kDeviceMemory;
+  failure->asked = AskedIn(words);
+  failure->limit = device->Hardware().memory;
 }
 
 StepFailure FailureNow(size_t instruction, ExecutionDevice* device) {
@@ -47,10 +55,10 @@ StepFailure FailureNow(size_t instruction, ExecutionDevice* device) {
 
 }  // namespace
 
-StepFailure RefusedStepFailure(size_t instruction, ExecutionDevice* device) {
+StepFailure RefusedStepFailure(size_t instruction, const MemoryRefusal& refusal,
+                               ExecutionDevice* device) {
   StepFailure failure = FailureNow(instruction, device);
-  failure.fault = StepFault::kDeviceMemory;
-  NoteRefusal(device->meter()->refusal_words(), device, &failure);
+  Note(refusal, device, &failure);
   return failure;
 }
 
@@ -59,8 +67,7 @@ StepFailure CurrentStepFailure(size_t instruction, ExecutionDevice* device) {
   try {
     throw;
   } catch (const c10::OutOfMemoryError& error) {
-    failure.fault = StepFault::kDeviceMemory;
-    NoteRefusal(error.what_without_backtrace(), device, &failure);
+    NoteWords(error.what_without_backtrace(), device, &failure);
   } catch (const HostMemoryError&) {
     failure.fault = StepFault::kHostMemory;
   } catch (const std::bad_alloc&) {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "absl/status/status.h"
+#include "client/torch/memory/memory_refusal.h"
 #include "client/torch/offload/execution_device.h"
 #include "solvers/model/units.h"
 
@@ -40,7 +41,8 @@ std::optional<StepFailure> GetStepFailure(const absl::Status& status);
 // instruction on the device.
 StepFailure CurrentStepFailure(size_t instruction, ExecutionDevice* device);
 // The same where memory was refused and nobody here has caught the exception.
-StepFailure RefusedStepFailure(size_t instruction, ExecutionDevice* device);
+StepFailure RefusedStepFailure(size_t instruction, const MemoryRefusal& refusal,
+                               ExecutionDevice* device);
 // Writes it onto a status that is an error.
 void SetStepFailure(const StepFailure& failure, absl::Status* status);
 

@@ -9,7 +9,9 @@ namespace stowage {
 // Meters what is counted; any number may meter one count. Thread-safe; the count outlives it.
 class CountingMeter final : public MemoryMeter {
  public:
-  explicit CountingMeter(AllocationCount* count) : count_(count), all_(count), recent_(count) {}
+  // `refusals`: of the allocator that is counted; it outlives the meter. Null: nothing is told of them.
+  explicit CountingMeter(AllocationCount* count, RefusalLog* refusals = nullptr)
+      : count_(count), all_(count), recent_(count), refusals_(refusals) {}
 
   Bytes current() const override { return count_->now().requested; }
   Bytes peak() const override { return all_.peak().requested; }
@@ -26,11 +28,13 @@ class CountingMeter final : public MemoryMeter {
   Bytes peak_block_bytes() const override { return all_.peak().blocks; }
   Bytes reserved() const override { return count_->now().reserved; }
   Bytes peak_reserved() const override { return all_.peak().reserved; }
+  RefusalLog* refusals() override { return refusals_; }
 
  private:
   AllocationCount* const count_;
   AllocationCount::Mark all_;
   AllocationCount::Mark recent_;
+  RefusalLog* const refusals_;
 };
 
 }  // namespace stowage

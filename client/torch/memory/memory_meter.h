@@ -3,12 +3,11 @@
 #ifndef STOWAGE_CLIENT_TORCH_MEMORY_MEMORY_METER_H_
 #define STOWAGE_CLIENT_TORCH_MEMORY_MEMORY_METER_H_
 
-#include <cstdint>
-#include <string>
-
 #include "solvers/model/units.h"
 
 namespace stowage {
+
+class RefusalLog;
 
 // Thread-safe.
 class MemoryMeter {
@@ -34,9 +33,8 @@ class MemoryMeter {
   virtual Bytes reserved() const { return current(); }
   virtual Bytes peak_reserved() const { return peak(); }
 
-  // How often memory was refused so far, and the words of the latest refusal; none of a meter that does not tell.
-  virtual int64_t refusals() const { return 0; }
-  virtual std::string refusal_words() const { return {}; }
+  // What is told of memory that was refused; null of a meter that does not tell.
+  virtual RefusalLog* refusals() { return nullptr; }
 };
 
 }  // namespace stowage

@@ -82,11 +82,25 @@ MemoryRefusal MemoryRefusal::ExactBy(const MemoryMeter& meter) const {
 void RefusalLog::Note(const MemoryRefusal& refusal) {
   const std::lock_guard<std::mutex> lock(mutex_);
   last_ = refusal;
+  taken_ = false;
+  ++count_;
+}
+
+int64_t RefusalLog::count() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return count_;
 }
 
 std::optional<MemoryRefusal> RefusalLog::Take() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return std::exchange(last_, std::nullopt);
+  if (count_ == 0 || std::exchange(taken_, true)) return std::nullopt;
+  return last_;
+}
+
+std::optional<MemoryRefusal> RefusalLog::After(int64_t count) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (count_ <= count) return std::nullopt;
+  return last_;
 }
 
 std::optional<MemoryRefusal> ReadMemoryRefusal(const std::string& words) {
@@ -113,10 +127,11 @@ std::optional<MemoryRefusal> ReadMemoryRefusal(const std::string& words) {
   return refusal;
 }
 
-std::string WordsOfRefusal(Bytes asked, Bytes allocated, Bytes reserved, Bytes limit) {
-  return absl::StrCat("out of memory. ", kAsked, ToString(asked), " (", ToString(limit),
-                      " total capacity; ", ToString(allocated), " already allocated; ",
-                      ToString(std::max(limit - reserved, Bytes(0))), " free; ", ToString(reserved),
+std::string WordsOfRefusal(const MemoryRefusal& refusal) {
+  const Bytes free = std::max(refusal.limit - refusal.reserved, Bytes(0));
+  return absl::StrCat("out of memory. ", kAsked, ToString(refusal.asked), " (",
+                      ToString(refusal.limit), " total capacity; ", ToString(refusal.allocated),
+                      " already allocated; ", ToString(free), " free; ", ToString(refusal.reserved),
                       " reserved in total)");
 }
 

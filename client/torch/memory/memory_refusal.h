@@ -3,6 +3,7 @@
 #ifndef STOWAGE_CLIENT_TORCH_MEMORY_MEMORY_REFUSAL_H_
 #define STOWAGE_CLIENT_TORCH_MEMORY_MEMORY_REFUSAL_H_
 
+#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -25,16 +26,39 @@ struct MemoryRefusal {
   MemoryRefusal ExactBy(const MemoryMeter& meter) const;
 };
 
-// What an allocator's observer was told of the refusal before its error flies: for who handles that. Thread-safe.
+// What an allocator, or its observer, notes of a refusal before the error flies: for who handles that, and for who is told of
+// no error and finds that there were more refusals than before. Thread-safe.
 class RefusalLog {
  public:
   void Note(const MemoryRefusal& refusal);
+  // How many were noted so far.
+  int64_t count() const;
   // The last that was noted, once. Where several threads run out of memory at once, it may be another's.
   std::optional<MemoryRefusal> Take();
+  // The last that was noted after so many, taken or not.
+  std::optional<MemoryRefusal> After(int64_t count) const;
 
  private:
-  std::mutex mutex_;
-  std::optional<MemoryRefusal> last_;
+  mutable std::mutex mutex_;
+  int64_t count_ = 0;
+  bool taken_ = false;
+  MemoryRefusal last_;
+};
+
+// What a meter tells from now on. The meter outlives it.
+class RefusalWatch {
+ public:
+  explicit RefusalWatch(MemoryMeter* meter)
+      : log_(meter->refusals()), before_(log_ == nullptr ? 0 : log_->count()) {}
+
+  // The last refusal since then; nothing where there was none, or the meter does not tell.
+  std::optional<MemoryRefusal> Last() const {
+    return log_ == nullptr ? std::nullopt : log_->After(before_);
+  }
+
+ private:
+  RefusalLog* log_;
+  int64_t before_;
 };
 
 // For versions that have no observer. From the words of an error: those of LibTorch's CUDA allocator, in which sizes are rounded ("2.50 GiB"),
@@ -42,7 +66,7 @@ class RefusalLog {
 std::optional<MemoryRefusal> ReadMemoryRefusal(const std::string& words);
 
 // As the CUDA allocator has them, sizes rounded alike.
-std::string WordsOfRefusal(Bytes asked, Bytes allocated, Bytes reserved, Bytes limit);
+std::string WordsOfRefusal(const MemoryRefusal& refusal);
 
 // What the CUDA allocator says it was asked for ("Tried to allocate 2.50 GiB"), rounded as it says it; 0 for
 // other words.

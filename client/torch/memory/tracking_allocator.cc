@@ -3,13 +3,12 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "client/torch/memory/memory_refusal.h"
 #include "client/torch/memory/sourced_allocator.h"
 #include "client/torch/memory/thread_memory.h"
 
@@ -76,32 +75,20 @@ bool TrackingAllocator::TryReserve(int64_t size) const {
   return true;
 }
 
-void TrackingAllocator::Refuse(const std::string& words) const {
-  {
-    const std::lock_guard<std::mutex> lock(words_mutex_);
-    refusal_words_ = words;
-  }
-  refusals_.fetch_add(1, std::memory_order_relaxed);
-  C10_THROW_ERROR(OutOfMemoryError, words);
-}
-
-std::string TrackingAllocator::refusal_words() const {
-  const std::lock_guard<std::mutex> lock(words_mutex_);
-  return refusal_words_;
+void TrackingAllocator::Refuse(int64_t asked, int64_t limit) const {
+  const MemoryRefusal refusal{Bytes(asked), current(), reserved(), Bytes(limit), Bytes(0)};
+  refusals_.Note(refusal);
+  C10_THROW_ERROR(OutOfMemoryError, WordsOfRefusal(refusal));
 }
 
 void* TrackingAllocator::AllocateOrdinary(size_t size) const {
-  TORCH_CHECK_WITH(OutOfMemoryError,
-                   size <= static_cast<size_t>(std::numeric_limits<int64_t>::max()) - kAlignment,
-                   "out of memory: ", size, " bytes asked for");
-  if (!TryReserve(static_cast<int64_t>(size))) {
-    Refuse(WordsOfRefusal(Bytes(static_cast<int64_t>(size)), current(), reserved(),
-                          Bytes(limit_.load(std::memory_order_relaxed))));
-  }
+  constexpr size_t kMost = static_cast<size_t>(kNoLimit) - kAlignment;
+  const auto bytes = static_cast<int64_t>(std::min(size, kMost));
+  if (size > kMost || !TryReserve(bytes)) Refuse(bytes, limit_.load(std::memory_order_relaxed));
   void* block = nullptr;
   if (posix_memalign(&block, kAlignment, size + kAlignment) != 0) {
-    reserved_.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
-    Refuse(absl::StrCat("out of memory: the system has no ", size, " bytes"));
+    reserved_.fetch_sub(bytes, std::memory_order_relaxed);
+    Refuse(bytes, reserved().value());  // the system has no more
   }
   std::memcpy(block, &size, sizeof(size));
   return static_cast<char*>(block) + kAlignment;

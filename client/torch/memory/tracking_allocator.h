@@ -17,14 +17,13 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <mutex>
-#include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "client/torch/base/torch_version.h"
 #include "client/torch/memory/block_sources.h"
 #include "client/torch/memory/memory_meter.h"
+#include "client/torch/memory/memory_refusal.h"
 
 namespace stowage {
 
@@ -45,8 +44,7 @@ class TrackingAllocator final : public c10::Allocator, public MemoryMeter {
   }
   void ResetPeak() override;
   Bytes TakeRecentPeak() override;
-  int64_t refusals() const override { return refusals_.load(std::memory_order_relaxed); }
-  std::string refusal_words() const override;
+  RefusalLog* refusals() override { return &refusals_; }
 
   // Reserved bytes that may not be exceeded from now on.
   void SetLimit(Bytes limit) { limit_.store(limit.value(), std::memory_order_relaxed); }
@@ -76,7 +74,8 @@ class TrackingAllocator final : public c10::Allocator, public MemoryMeter {
   static void Free(void* data);
   void* AllocateOrdinary(size_t size) const;
   bool TryReserve(int64_t size) const;
-  [[noreturn]] void Refuse(const std::string& words) const;
+  // Where no more than `limit` could be reserved.
+  [[noreturn]] void Refuse(int64_t asked, int64_t limit) const;
 
   // Mutable: LibTorch 1.13 declares allocate const.
   mutable std::atomic<int64_t> current_{0};
@@ -84,9 +83,7 @@ class TrackingAllocator final : public c10::Allocator, public MemoryMeter {
   mutable std::atomic<int64_t> recent_peak_{0};
   mutable std::atomic<int64_t> reserved_{0};
   mutable std::atomic<int64_t> peak_reserved_{0};
-  mutable std::atomic<int64_t> refusals_{0};
-  mutable std::mutex words_mutex_;
-  mutable std::string refusal_words_;
+  mutable RefusalLog refusals_;
   std::atomic<int64_t> limit_{kNoLimit};
   BlockSources sources_;
 };

@@ -19,7 +19,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/torch/memory/memory_meter.h"
-#include "client/torch/memory/memory_refusal.h"
 #include "client/torch/offload/host_pool.h"
 #include "client/torch/offload/stage_timer.h"
 #include "solvers/model/device.h"
@@ -67,9 +66,6 @@ class ExecutionDevice {
   virtual std::optional<Bytes> FreeMemory() const { return std::nullopt; }
   // Gives back to the device what its allocator holds and nobody uses. May wait for compute.
   virtual void GiveBackUnused() {}
-  // What was refused when the error that is being handled was thrown, once; nothing where the allocator does not tell, so
-  // that only the error's words do.
-  virtual std::optional<MemoryRefusal> TakeRefusal() { return std::nullopt; }
   // Whether what compute is given now is recorded to be run again as it is, and does not run (CUDA graphs).
   virtual bool IsCapturing() const { return false; }
 

@@ -220,6 +220,7 @@ class CacheMeter final : public MemoryMeter {
     const std::lock_guard<std::mutex> lock(mutex_);
     return std::max(earlier_reserved_, Bytes(Stats().reserved_peak_bytes));
   }
+  RefusalLog* refusals() override { return &Refusals(); }
 
  private:
   static BlockCache::Stats Stats() { return TestDevice::memory().stats(); }
@@ -354,8 +355,6 @@ std::optional<Bytes> TestDevice::FreeMemory() const {
   const BlockCache::Stats stats = memory().stats();
   return std::min(Bytes(stats.limit_bytes), Hardware().memory) - Bytes(stats.allocated_bytes);
 }
-
-std::optional<MemoryRefusal> TestDevice::TakeRefusal() { return Refusals().Take(); }
 
 Device TestDevice::Hardware() const {
   Device device;

@@ -51,7 +51,6 @@ class TestDevice final : public ExecutionDevice {
   }
   std::optional<Bytes> FreeMemory() const override;
   void GiveBackUnused() override { memory().Empty(); }
-  std::optional<MemoryRefusal> TakeRefusal() override;
   bool has_cpu_kernels() const override { return true; }
   std::unique_ptr<StageTimer> MakeTimer() override;
   Device Hardware() const override;

@@ -111,14 +111,25 @@ TEST_F(StepRunTest, MeasuresNothingUnlessAskedNorOfAStepThatFails) {
   EXPECT_EQ(measured, MeasuredStep());
 }
 
-// What the allocator's observer was told counts, whatever the error says, and in whatever language.
-class RefusingDevice final : public ClockedDevice {
+// Of an allocator with an observer.
+class ToldMeter final : public MemoryMeter {
  public:
-  std::optional<MemoryRefusal> TakeRefusal() override { return refusals.Take(); }
+  Bytes current() const override { return TrackingAllocator::Get()->current(); }
+  Bytes peak() const override { return TrackingAllocator::Get()->peak(); }
+  void ResetPeak() override {}
+  RefusalLog* refusals() override { return &log; }
 
-  RefusalLog refusals;
+  RefusalLog log;
 };
 
+class RefusingDevice final : public ClockedDevice {
+ public:
+  MemoryMeter* meter() override { return &told; }
+
+  ToldMeter told;
+};
+
+// Whatever the error says, and in whatever language.
 TEST(StepFailureOf, ARefusalIsWhatTheObserverWasTold) {
   RefusingDevice device;
   const auto failure_of = [&device](const std::string& words) {
@@ -129,8 +140,8 @@ TEST(StepFailureOf, ARefusalIsWhatTheObserverWasTold) {
     }
   };
   const Bytes live = device.meter()->current();
-  device.refusals.Note({Bytes(1), Bytes(1), Bytes(1), Bytes(1), Bytes(0)});
-  device.refusals.Note({Bytes(700), Bytes(11), Bytes(2000), Bytes(2500), Bytes(0)});
+  device.told.log.Note({Bytes(1), Bytes(1), Bytes(1), Bytes(1), Bytes(0)});
+  device.told.log.Note({Bytes(700), Bytes(11), Bytes(2000), Bytes(2500), Bytes(0)});
   const StepFailure told = failure_of("kein Speicher");
   EXPECT_EQ(told.fault, StepFault::kDeviceMemory);
   EXPECT_EQ(told.asked, Bytes(700));
@@ -140,8 +151,9 @@ TEST(StepFailureOf, ARefusalIsWhatTheObserverWasTold) {
   // Once: the next error is another's.
   EXPECT_EQ(failure_of("kein Speicher").asked, Bytes(0));
   EXPECT_EQ(failure_of("kein Speicher").allocated, live);
-  EXPECT_EQ(failure_of(WordsOfRefusal(Bytes(512), Bytes(11), Bytes(11), Bytes(600))).asked,
-            Bytes(512));
+  EXPECT_EQ(
+      failure_of(WordsOfRefusal({Bytes(512), Bytes(11), Bytes(11), Bytes(600), Bytes(0)})).asked,
+      Bytes(512));
 }
 
 class CapturingDevice final : public ClockedDevice {
@@ -271,12 +283,11 @@ TEST_F(StepRunTest, AStepWithoutDeviceMemorySaysWhereAndHowMuch) {
   allocator->ClearLimit();
   EXPECT_EQ(failure.fault, StepFault::kDeviceMemory);
   EXPECT_EQ(failure.instruction, executor->prediction().peak_instruction);
-  EXPECT_LT(failure.rounding, Bytes(1 << 16));
-  EXPECT_LE(failure.limit, limit + failure.rounding);
-  EXPECT_GE(failure.limit + failure.rounding, limit);
+  EXPECT_EQ(failure.rounding, Bytes(0));
+  EXPECT_EQ(failure.limit, limit);
   EXPECT_EQ(failure.allocated, failure.reserved);
   EXPECT_LE(failure.allocated, limit);
-  EXPECT_GT(failure.allocated + failure.asked + failure.rounding, limit);
+  EXPECT_GT(failure.allocated + failure.asked, limit);
   std::vector<TimelinePoint> planned;
   ASSERT_TRUE(Evaluator(Instance(chain_, *device_->link())).Run(schedule_, &planned).ok());
   ASSERT_GT(failure.instruction, 0U);
@@ -314,10 +325,9 @@ TEST(StepRun, ARefusalIsTheInstantNotWhatIsLeft) {
   EXPECT_EQ(failure.live_after, before);
   EXPECT_EQ(failure.allocated, before + Bytes(5 * kMiB + 7));
   EXPECT_EQ(failure.reserved, failure.allocated);
-  // The peak says another instant; the words are rounded.
-  EXPECT_GT(later.rounding, Bytes(0));
-  EXPECT_LE(later.allocated, failure.allocated + later.rounding);
-  EXPECT_GE(later.allocated + later.rounding, failure.allocated);
+  // The peak says another instant.
+  EXPECT_EQ(later.rounding, Bytes(0));
+  EXPECT_EQ(later.allocated, failure.allocated);
 }
 
 TEST_F(StepRunTest, AStepWithoutHostMemorySaysSo) {

@@ -12,7 +12,7 @@ constexpr int64_t kKiB = 1024;
 constexpr int64_t kOneMiB = 1024 * kKiB;
 constexpr int64_t kGiB = 1024 * kOneMiB;
 
-// Of one that was reset when a step began.
+// One that was reset when a step began.
 class Meter : public MemoryMeter {
  public:
   Meter(Bytes peak, Bytes reserved) : peak_(peak), reserved_(reserved) {}
@@ -83,7 +83,8 @@ TEST(MemoryRefusal, WordsAreReadBackWithinTheirRounding) {
   for (const int64_t unit : {int64_t{1}, kKiB, kOneMiB, 700 * kOneMiB}) {
     const Bytes asked(unit + unit / 3), allocated(2 * unit + unit / 7), limit(4 * unit);
     const Bytes reserved = allocated + Bytes(unit / 11);
-    const auto read = ReadMemoryRefusal(WordsOfRefusal(asked, allocated, reserved, limit));
+    const auto read =
+        ReadMemoryRefusal(WordsOfRefusal({asked, allocated, reserved, limit, Bytes(0)}));
     ASSERT_TRUE(read);
     EXPECT_EQ(read->rounding == Bytes(0), unit == 1);
     const auto near = [&read](Bytes a, Bytes b) {
@@ -100,7 +101,7 @@ TEST(MemoryRefusal, WordsAreReadBackWithinTheirRounding) {
 TEST(MemoryRefusal, IsExactWhereNeverMoreWasLive) {
   const Bytes allocated(5 * kOneMiB + 77), reserved(6 * kOneMiB + 3);
   const auto read = ReadMemoryRefusal(
-      WordsOfRefusal(Bytes(20 * kOneMiB), allocated, reserved, Bytes(8 * kOneMiB)));
+      WordsOfRefusal({Bytes(20 * kOneMiB), allocated, reserved, Bytes(8 * kOneMiB), Bytes(0)}));
   ASSERT_TRUE(read);
   EXPECT_NE(read->allocated, allocated);
   const MemoryRefusal exact = read->ExactBy(Meter(allocated, reserved));
@@ -123,6 +124,40 @@ TEST(MemoryRefusal, WhatWasAskedForIsReadAlone) {
   EXPECT_EQ(AskedIn("Tried to allocate"), Bytes(0));
   EXPECT_EQ(AskedIn("Tried to allocate much (GPU 0)"), Bytes(0));
   EXPECT_EQ(AskedIn("out of memory: 7 bytes asked for"), Bytes(0));
+}
+
+MemoryRefusal AskedFor(Bytes asked) { return {asked, Bytes(0), Bytes(0), Bytes(0), Bytes(0)}; }
+
+class LoggingMeter final : public MemoryMeter {
+ public:
+  Bytes current() const override { return Bytes(0); }
+  Bytes peak() const override { return Bytes(0); }
+  void ResetPeak() override {}
+  RefusalLog* refusals() override { return &log; }
+
+  RefusalLog log;
+};
+
+TEST(RefusalLog, WhoWatchesIsToldWhatSomebodyElseTook) {
+  LoggingMeter meter;
+  EXPECT_FALSE(meter.log.Take());
+  meter.log.Note(AskedFor(Bytes(1)));
+  const RefusalWatch watch(&meter);
+  EXPECT_FALSE(watch.Last());
+  meter.log.Note(AskedFor(Bytes(2)));
+  meter.log.Note(AskedFor(Bytes(3)));
+  EXPECT_EQ(meter.log.Take()->asked, Bytes(3));
+  EXPECT_FALSE(meter.log.Take());
+  EXPECT_EQ(watch.Last()->asked, Bytes(3));
+  EXPECT_EQ(meter.log.count(), 3);
+  meter.log.Note(AskedFor(Bytes(4)));
+  EXPECT_EQ(meter.log.Take()->asked, Bytes(4));
+  EXPECT_FALSE(RefusalWatch(&meter).Last());
+}
+
+TEST(RefusalLog, AMeterThatTellsNothingIsWatchedInVain) {
+  Meter meter(Bytes(1), Bytes(1));
+  EXPECT_FALSE(RefusalWatch(&meter).Last());
 }
 
 }  // namespace
