@@ -4,14 +4,8 @@
 //   CudaBlocks* blocks = CudaBlocks::Install().value();     // at the start of main
 //   auto arena = StepArena::Create({}, blocks->Of(0));      // of GPU 0
 //
-// All else is passed on to the caching allocator that was there; the region of a source is a block of it.
-// What a source serves is in the order of one stream, that which was current where the source was
-// entered: whoever allocates for that stream is served, autograd's device thread too, and what was
-// freed is used again by what comes later on it. Where a block was shown to other streams (recordStream),
-// its own waits for them when it is freed; a source entered on another stream waits for the one before.
-// What is captured in a CUDA graph, or shared with other processes, must not be of a source.
-//
-// A region is reserved after what is cached was given back, so that it does not come on top of that.
+// All else is passed on to the caching allocator that was there; the region of a source is a block of it. What streams have to
+// do with it: StreamSources. What is captured in a CUDA graph, or shared with other processes, must not be of a source.
 //
 // Statistics: of the sums over all pools, allocated bytes count what is used of regions, in units of 512
 // bytes, not the regions; reserved bytes, those that the caching allocator holds, count them whole. So

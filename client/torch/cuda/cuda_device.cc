@@ -8,136 +8,63 @@
 #include <c10/cuda/CUDAGraphsC10Utils.h>
 #include <c10/cuda/CUDAStream.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 
 #include "absl/strings/str_cat.h"
 #include "client/torch/base/lazy_init.h"
 #include "client/torch/base/torch_status.h"
 #include "client/torch/base/torch_version.h"
-#include "client/torch/cuda/cuda_event.h"
 #include "client/torch/cuda/cuda_timer.h"
 #include "client/torch/memory/counting_meter.h"
+#include "client/torch/memory/shared_peaks_meter.h"
 
 namespace stowage {
 namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
-cudaStream_t Raw(const c10::Stream& stream) { return c10::cuda::CUDAStream(stream).stream(); }
-
-// What tensors asked for. The first of each statistic is the sum over the allocator's pools. How large the blocks are depends
-// on what the allocator keeps: not the same from step to step.
-const auto& Asked(const allocator::DeviceStats& stats) {
-#if STOWAGE_TORCH_AT_LEAST(2, 1)
-  return stats.requested_bytes[0];
-#else
-  return stats.active_bytes[0];
-#endif
-}
-
-// By the allocator's own peaks, of which there is one of each.
-class CudaMeter final : public MemoryMeter {
+// The first of each statistic is the sum over the allocator's pools.
+class CudaFigures final : public AllocatorFigures {
  public:
-  CudaMeter(c10::DeviceIndex index, RefusalLog* refusals) : index_(index), refusals_(refusals) {}
+  CudaFigures(c10::DeviceIndex index, RefusalLog* refusals) : index_(index), refusals_(refusals) {}
 
-  Bytes current() const override { return Bytes(Asked(Stats()).current); }
-  Bytes peak() const override {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return std::max(earlier_peak_, Bytes(Asked(Stats()).peak));
+  Figures Read() const override {
+    const allocator::DeviceStats stats = allocator::getDeviceStats(index_);
+#if STOWAGE_TORCH_AT_LEAST(2, 1)
+    const auto& requested = stats.requested_bytes[0];
+#else
+    const auto& requested = stats.active_bytes[0];
+#endif
+    // What other streams still use is among the active.
+    return {Of(requested), Of(stats.active_bytes[0]), Of(stats.reserved_bytes[0])};
   }
-  void ResetPeak() override {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    earlier_peak_ = earlier_blocks_ = earlier_reserved_ = Bytes(0);
-    allocator::resetPeakStats(index_);
-  }
-  // The allocator has one peak, which begins anew: what it was is kept here.
-  Bytes TakeRecentPeak() override {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const allocator::DeviceStats stats = Stats();
-    const Bytes recent(Asked(stats).peak);
-    earlier_peak_ = std::max(earlier_peak_, recent);
-    earlier_blocks_ = std::max(earlier_blocks_, Bytes(stats.active_bytes[0].peak));
-    earlier_reserved_ = std::max(earlier_reserved_, Bytes(stats.reserved_bytes[0].peak));
-    allocator::resetPeakStats(index_);
-    return recent;
-  }
-  // What other streams still use is among the active.
-  Bytes block_bytes() const override { return Bytes(Stats().active_bytes[0].current); }
-  Bytes peak_block_bytes() const override {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return std::max(earlier_blocks_, Bytes(Stats().active_bytes[0].peak));
-  }
-  Bytes reserved() const override { return Bytes(Stats().reserved_bytes[0].current); }
-  Bytes peak_reserved() const override {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return std::max(earlier_reserved_, Bytes(Stats().reserved_bytes[0].peak));
-  }
+  void ResetPeaks() override { allocator::resetPeakStats(index_); }
   RefusalLog* refusals() override { return refusals_; }
 
  private:
-  allocator::DeviceStats Stats() const { return allocator::getDeviceStats(index_); }
+  template <class Statistic>
+  static Figure Of(const Statistic& statistic) {
+    return {Bytes(statistic.current), Bytes(statistic.peak)};
+  }
 
   const c10::DeviceIndex index_;
   RefusalLog* const refusals_;
-  mutable std::mutex mutex_;
-  Bytes earlier_peak_;  // since the last ResetPeak, up to the last TakeRecentPeak
-  Bytes earlier_blocks_;
-  Bytes earlier_reserved_;
 };
 
 std::unique_ptr<MemoryMeter> MeterOf(c10::Device device, const CudaWatch& watch) {
   if (watch.count != nullptr) return std::make_unique<CountingMeter>(watch.count, watch.refusals);
-  return std::make_unique<CudaMeter>(device.index(), watch.refusals);
+  return std::make_unique<SharedPeaksMeter>(
+      std::make_unique<CudaFigures>(device.index(), watch.refusals));
 }
 
-cudaError_t CopyAll(const std::vector<CopyPiece>& pieces, cudaMemcpyKind kind,
-                    cudaStream_t stream) {
-  for (const CopyPiece& piece : pieces) {
-    const cudaError_t error =
-        cudaMemcpyAsync(piece.destination, piece.source, piece.bytes, kind, stream);
-    if (error != cudaSuccess) return error;
-  }
-  return cudaSuccess;
+void CopyOn(const CopyPiece& piece, Stream direction, c10::Stream stream) {
+  const c10::DeviceGuard guard(stream.device());
+  C10_CUDA_CHECK(cudaMemcpyAsync(
+      piece.destination, piece.source, piece.bytes,
+      direction == Stream::kToHost ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice,
+      c10::cuda::CUDAStream(stream).stream()));
 }
-
-class CudaCopy final : public DeviceCopy {
- public:
-  CudaCopy(c10::Device device, cudaStream_t stream, const std::vector<CopyPiece>& pieces,
-           cudaMemcpyKind kind)
-      : device_(device) {
-    CudaEvent ready;
-    ready.Record(Compute());
-    C10_CUDA_CHECK(ready.Block(stream));
-    const cudaError_t error = CopyAll(pieces, kind, stream);
-    done_.Record(stream);
-    if (error == cudaSuccess) return;
-    // Some pieces may be on their way.
-    C10_CUDA_IGNORE_ERROR(done_.Block(Compute()));
-    C10_CUDA_CHECK(error);
-  }
-
-  ~CudaCopy() override {
-    if (waited_) return;
-    const c10::DeviceGuard guard(device_);
-    C10_CUDA_IGNORE_ERROR(done_.Block(Compute()));
-  }
-
-  void Wait() override {
-    const c10::DeviceGuard guard(device_);
-    C10_CUDA_CHECK(done_.Block(Compute()));
-    waited_ = true;
-  }
-
- private:
-  cudaStream_t Compute() const { return c10::cuda::getCurrentCUDAStream(device_.index()).stream(); }
-
-  const c10::Device device_;
-  CudaEvent done_;
-  bool waited_ = false;
-};
 
 // Page-locked, so that copies from and to it run beside compute.
 HostPool::Source LockedMemory(c10::Device device) {
@@ -157,10 +84,6 @@ cudaDeviceProp PropertiesOf(c10::Device device) {
   return properties;
 }
 
-c10::Stream NewStream(c10::Device device) {
-  return c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index()).unwrap();
-}
-
 }  // namespace
 
 CudaDevice::CudaDevice(c10::Device device, const std::optional<TransferModel>& link,
@@ -169,13 +92,8 @@ CudaDevice::CudaDevice(c10::Device device, const std::optional<TransferModel>& l
       watch_(WatchGpu(device.index())),
       link_(link, host_memory, LockedMemory(device)),
       meter_(MeterOf(device, watch_)),
-      to_host_(NewStream(device)),
-      to_device_(one_channel() ? to_host_ : NewStream(device)) {}
-
-// Copies that were given up may still write to the pool.
-CudaDevice::~CudaDevice() {
-  C10_CUDA_IGNORE_ERROR(cudaStreamSynchronize(Raw(to_host_)));
-  C10_CUDA_IGNORE_ERROR(cudaStreamSynchronize(Raw(to_device_)));
+      copies_(device, &CopyOn) {
+  if (one_channel()) copies_.ShareOneStream();
 }
 
 absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(
@@ -203,7 +121,7 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(
 
 absl::Status CudaDevice::SetLink(const TransferModel& link) {
   absl::Status status = link_.SetLink(link);
-  if (status.ok() && one_channel()) to_device_ = to_host_;
+  if (status.ok() && one_channel()) copies_.ShareOneStream();
   return status;
 }
 
@@ -248,10 +166,7 @@ std::vector<DeviceSetting> CudaDevice::Software() const {
 
 std::unique_ptr<DeviceCopy> CudaDevice::StartCopy(Stream direction,
                                                   const std::vector<CopyPiece>& pieces) {
-  const c10::DeviceGuard guard(device_);
-  const bool to_host = direction == Stream::kToHost;
-  return std::make_unique<CudaCopy>(device_, Raw(to_host ? to_host_ : to_device_), pieces,
-                                    to_host ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice);
+  return copies_.Start(direction, pieces);
 }
 
 }  // namespace stowage

@@ -1,17 +1,13 @@
 // A CUDA GPU: memory of LibTorch's caching allocator, copies on streams of their own. Only where LibTorch
 // has CUDA (STOWAGE_TORCH_CUDA).
 //
-// Compute is the current stream of the calling thread. Copy streams wait for its events and it for theirs,
-// the host for neither; both ends of a copy are allocated and freed in the order of compute, so
-// that no stream has to be noted with the allocator. Thread-safety as ExecutionDevice.
+// Copies: StreamCopies. Thread-safety as ExecutionDevice.
 //
 // Memory is counted from what the caching allocator tells (AllocationCount): peaks of LibTorch's user are left alone, blocks
 // are sizes rounded up to 512 bytes, and a rest of up to 1 MiB that a block is not split from is only in what is reserved.
 // Where the allocator tells nothing (CudaWatch) its own figures are read, and its peaks are reset with the meter's.
 #ifndef STOWAGE_CLIENT_TORCH_CUDA_CUDA_DEVICE_H_
 #define STOWAGE_CLIENT_TORCH_CUDA_CUDA_DEVICE_H_
-
-#include <c10/core/Stream.h>
 
 #include <memory>
 #include <optional>
@@ -21,6 +17,7 @@
 #include "client/torch/cuda/cuda_watch.h"
 #include "client/torch/offload/execution_device.h"
 #include "client/torch/offload/host_link.h"
+#include "client/torch/offload/stream_copies.h"
 
 namespace stowage {
 
@@ -33,7 +30,6 @@ class CudaDevice final : public ExecutionDevice {
   static absl::StatusOr<std::unique_ptr<CudaDevice>> Create(
       int index, const std::optional<TransferModel>& link = std::nullopt,
       Bytes host_memory = Bytes(0));
-  ~CudaDevice() override;
 
   c10::Device device() const override { return device_; }
   MemoryMeter* meter() override { return meter_.get(); }
@@ -59,9 +55,7 @@ class CudaDevice final : public ExecutionDevice {
   const CudaWatch watch_;
   HostLink link_;
   const std::unique_ptr<MemoryMeter> meter_;
-  // One and the same where the link is half duplex.
-  const c10::Stream to_host_;
-  c10::Stream to_device_;
+  StreamCopies copies_;  // last: they may still write to the link's host memory
 };
 
 }  // namespace stowage

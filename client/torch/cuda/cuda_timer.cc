@@ -4,12 +4,9 @@
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAStream.h>
 
-#include <chrono>
 #include <cmath>
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
-#include <mutex>
 
 #include "client/torch/offload/queued_timer.h"
 
@@ -29,34 +26,9 @@ class TimedEvent {
   cudaEvent_t event_ = nullptr;
 };
 
-// Shared with a function in the stream, which may run after the timer is gone.
-class Gate {
- public:
-  explicit Gate(Nanos most) : most_(most.value()) {}
-
-  void Wait() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait_for(lock, most_, [this] { return open_; });
-    passed_ = true;
-  }
-  // Whether nothing has passed it yet.
-  bool Open() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    open_ = true;
-    changed_.notify_all();
-    return !passed_;
-  }
-
- private:
-  const std::chrono::nanoseconds most_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool open_ = false;
-  bool passed_ = false;
-};
-
 void WaitAtGate(void* gate) {
-  const std::unique_ptr<std::shared_ptr<Gate>> owned(static_cast<std::shared_ptr<Gate>*>(gate));
+  const std::unique_ptr<std::shared_ptr<QueueGate>> owned(
+      static_cast<std::shared_ptr<QueueGate>*>(gate));
   (*owned)->Wait();
 }
 
@@ -86,8 +58,8 @@ class CudaQueue final : public ComputeQueue {
 
   void Close(Nanos most) override {
     const c10::DeviceGuard guard(device_);
-    gate_ = std::make_shared<Gate>(most);
-    auto owned = std::make_unique<std::shared_ptr<Gate>>(gate_);
+    gate_ = std::make_shared<QueueGate>(most);
+    auto owned = std::make_unique<std::shared_ptr<QueueGate>>(gate_);
     C10_CUDA_CHECK(cudaLaunchHostFunc(Compute(), &WaitAtGate, owned.get()));
     static_cast<void>(owned.release());
   }
@@ -98,7 +70,7 @@ class CudaQueue final : public ComputeQueue {
 
   const c10::Device device_;
   std::deque<TimedEvent> events_;
-  std::shared_ptr<Gate> gate_;
+  std::shared_ptr<QueueGate> gate_;
 };
 
 }  // namespace

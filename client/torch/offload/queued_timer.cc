@@ -62,6 +62,19 @@ class QueuedTimer final : public StageTimer {
 
 }  // namespace
 
+void QueueGate::Wait() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait_for(lock, most_, [this] { return open_; });
+  passed_ = true;
+}
+
+bool QueueGate::Open() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  open_ = true;
+  changed_.notify_all();
+  return !passed_;
+}
+
 std::unique_ptr<StageTimer> MakeQueuedTimer(std::unique_ptr<ComputeQueue> queue) {
   return std::make_unique<QueuedTimer>(std::move(queue));
 }

@@ -2,8 +2,11 @@
 #ifndef STOWAGE_CLIENT_TORCH_OFFLOAD_QUEUED_TIMER_H_
 #define STOWAGE_CLIENT_TORCH_OFFLOAD_QUEUED_TIMER_H_
 
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <memory>
+#include <mutex>
 
 #include "client/torch/offload/stage_timer.h"
 #include "solvers/model/units.h"
@@ -24,6 +27,25 @@ class ComputeQueue {
   virtual void Close(Nanos most) = 0;
   // Whether it was still closed.
   virtual bool Open() = 0;
+};
+
+// Closes a queue that runs functions of the host: one of them waits at it. Shared with that function, which may run after the
+// timer is gone. Thread-safe.
+class QueueGate {
+ public:
+  explicit QueueGate(Nanos most) : most_(most.value()) {}
+
+  // Until it is open, or `most` has passed.
+  void Wait();
+  // Whether nothing has passed it yet.
+  bool Open();
+
+ private:
+  const std::chrono::nanoseconds most_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool open_ = false;
+  bool passed_ = false;
 };
 
 // Marks are in the queue, so the host runs ahead as in training; only Collect waits for compute.

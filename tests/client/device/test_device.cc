@@ -11,6 +11,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -21,6 +22,7 @@
 #include "client/torch/base/lazy_init.h"
 #include "client/torch/base/torch_version.h"
 #include "client/torch/memory/memory_refusal.h"
+#include "client/torch/memory/shared_peaks_meter.h"
 #include "client/torch/model/model_state.h"
 #include "client/torch/offload/queued_timer.h"
 #include "tests/client/device/device_ops.h"
@@ -125,7 +127,10 @@ class DeviceAllocator final : public c10::Allocator {
   static void Free(void* data) { TestDevice::memory().Free(data); }
 };
 
-// One device with one stream.
+// Streams beside compute, as of LibTorch's pool: they are given out in turn, and whoever asks may share one. Never destroyed.
+constexpr size_t kPoolStreams = 8;
+
+// One device. Operations are on compute's stream, whichever a thread has chosen; on the others there are copies.
 class DeviceGuardImpl final : public c10::impl::DeviceGuardImplInterface {
  public:
   c10::DeviceType type() const override { return kTestDeviceType; }
@@ -135,25 +140,36 @@ class DeviceGuardImpl final : public c10::impl::DeviceGuardImplInterface {
   void uncheckedSetDevice(c10::Device) const noexcept override {}
   c10::Stream getStream(c10::Device) const noexcept override { return Stream(); }
   c10::Stream getDefaultStream(c10::Device) const override { return Stream(); }
-  c10::Stream getStreamFromGlobalPool(c10::Device, bool) const override { return Stream(); }
+  c10::Stream getStreamFromGlobalPool(c10::Device, bool) const override {
+    static auto* const given = new std::atomic<size_t>(0);
+    const auto id = static_cast<c10::StreamId>(1 + (*given)++ % kPoolStreams);
+    return c10::Stream(c10::Stream::UNSAFE, kDevice, id);
+  }
   c10::Stream exchangeStream(c10::Stream) const noexcept override { return Stream(); }
   c10::DeviceIndex deviceCount() const noexcept override { return 1; }
 
   void destroyEvent(void* event, const c10::DeviceIndex) const noexcept override {
     delete static_cast<QueueEvent*>(event);
   }
-  void record(void** event, const c10::Stream&, const c10::DeviceIndex,
+  void record(void** event, const c10::Stream& stream, const c10::DeviceIndex,
               const c10::EventFlag) const override {
     destroyEvent(*event, 0);
-    *event = new QueueEvent(TestDevice::compute().Record());
+    *event = new QueueEvent(TestDevice::QueueOf(stream).Record());
   }
-  // There is one stream, and it is in order.
-  void block(void*, const c10::Stream&) const override {}
+  void block(void* event, const c10::Stream& stream) const override {
+    if (event != nullptr) TestDevice::QueueOf(stream).Block(*static_cast<QueueEvent*>(event));
+  }
   bool queryEvent(void* event) const override {
     return event == nullptr || static_cast<QueueEvent*>(event)->passed();
   }
-  bool queryStream(const c10::Stream&) const override { return TestDevice::compute().idle(); }
-  void synchronizeStream(const c10::Stream&) const override { WaitForTestDevice(); }
+  bool queryStream(const c10::Stream& stream) const override {
+    return TestDevice::QueueOf(stream).idle();
+  }
+  void synchronizeStream(const c10::Stream& stream) const override {
+    if (stream.id() == 0) return WaitForTestDevice();
+    TestDevice::compute().Resume();
+    TestDevice::QueueOf(stream).Synchronize();
+  }
 #if STOWAGE_TORCH_AT_LEAST(2, 1)
   void synchronizeEvent(void* event) const override {
     ++waits;
@@ -188,47 +204,16 @@ struct DeviceHooks final : at::PrivateUse1HooksInterface {
 };
 #endif
 
-// What was asked for: how large the blocks are depends on what the cache holds.
-class CacheMeter final : public MemoryMeter {
+class CacheFigures final : public AllocatorFigures {
  public:
-  Bytes current() const override { return Bytes(Stats().requested_bytes); }
-  Bytes peak() const override {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return std::max(earlier_, Bytes(Stats().requested_peak_bytes));
+  Figures Read() const override {
+    const BlockCache::Stats stats = TestDevice::memory().stats();
+    return {{Bytes(stats.requested_bytes), Bytes(stats.requested_peak_bytes)},
+            {Bytes(stats.allocated_bytes), Bytes(stats.allocated_peak_bytes)},
+            {Bytes(stats.reserved_bytes), Bytes(stats.reserved_peak_bytes)}};
   }
-  void ResetPeak() override {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    earlier_ = earlier_blocks_ = earlier_reserved_ = Bytes(0);
-    TestDevice::memory().ResetPeaks();
-  }
-  Bytes TakeRecentPeak() override {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const BlockCache::Stats stats = Stats();
-    earlier_ = std::max(earlier_, Bytes(stats.requested_peak_bytes));
-    earlier_blocks_ = std::max(earlier_blocks_, Bytes(stats.allocated_peak_bytes));
-    earlier_reserved_ = std::max(earlier_reserved_, Bytes(stats.reserved_peak_bytes));
-    TestDevice::memory().ResetPeaks();
-    return Bytes(stats.requested_peak_bytes);
-  }
-  Bytes block_bytes() const override { return Bytes(Stats().allocated_bytes); }
-  Bytes peak_block_bytes() const override {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return std::max(earlier_blocks_, Bytes(Stats().allocated_peak_bytes));
-  }
-  Bytes reserved() const override { return Bytes(Stats().reserved_bytes); }
-  Bytes peak_reserved() const override {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return std::max(earlier_reserved_, Bytes(Stats().reserved_peak_bytes));
-  }
+  void ResetPeaks() override { TestDevice::memory().ResetPeaks(); }
   RefusalLog* refusals() override { return &Refusals(); }
-
- private:
-  static BlockCache::Stats Stats() { return TestDevice::memory().stats(); }
-
-  mutable std::mutex mutex_;
-  Bytes earlier_;  // since the last ResetPeak, up to the last TakeRecentPeak
-  Bytes earlier_blocks_;
-  Bytes earlier_reserved_;
 };
 
 // What is closed opens when somebody waits for it, not when time has passed.
@@ -252,30 +237,10 @@ class DeviceQueue final : public ComputeQueue {
   std::vector<QueueEvent> marks_;
 };
 
-class QueueCopy final : public DeviceCopy {
- public:
-  QueueCopy(WorkQueue* queue, const std::vector<CopyPiece>& pieces) {
-    queue->Block(TestDevice::compute().Record());
-    queue->Add([pieces] {
-      for (const CopyPiece& piece : pieces) {
-        std::memcpy(piece.destination, piece.source, piece.bytes);
-      }
-    });
-    done_ = queue->Record();
-  }
-  ~QueueCopy() override {
-    if (!waited_) TestDevice::compute().Block(done_);
-  }
-
-  void Wait() override {
-    TestDevice::compute().Block(done_);
-    waited_ = true;
-  }
-
- private:
-  QueueEvent done_;
-  bool waited_ = false;
-};
+void CopyOn(const CopyPiece& piece, Stream /*direction*/, c10::Stream stream) {
+  TestDevice::QueueOf(stream).Add(
+      [piece] { std::memcpy(piece.destination, piece.source, piece.bytes); });
+}
 
 HostPool::Source SystemMemory() {
   return {[](size_t bytes) { return std::aligned_alloc(64, bytes); },
@@ -300,18 +265,10 @@ at::Generator NextNumbers(const at::Generator& generator) {
 }
 
 TestDevice::TestDevice(std::optional<TransferModel> link, Bytes host_memory)
-    : link_(link, host_memory, SystemMemory()), meter_(std::make_unique<CacheMeter>()) {
-  if (host() == nullptr) return;
-  to_host_ = std::make_shared<WorkQueue>();
-  to_device_ = one_channel() ? to_host_ : std::make_shared<WorkQueue>();
-}
-
-// Copies that were given up may still write to the pool.
-TestDevice::~TestDevice() {
-  if (host() == nullptr) return;
-  compute().Synchronize();
-  to_host_.reset();
-  to_device_.reset();
+    : link_(link, host_memory, SystemMemory()),
+      meter_(std::make_unique<SharedPeaksMeter>(std::make_unique<CacheFigures>())),
+      copies_(kDevice, &CopyOn) {
+  if (one_channel()) copies_.ShareOneStream();
 }
 
 absl::StatusOr<std::unique_ptr<TestDevice>> TestDevice::Create(std::optional<TransferModel> link,
@@ -327,7 +284,7 @@ absl::StatusOr<std::unique_ptr<TestDevice>> TestDevice::Create(std::optional<Tra
 
 absl::Status TestDevice::SetLink(const TransferModel& link) {
   absl::Status status = link_.SetLink(link);
-  if (status.ok() && one_channel()) to_device_ = to_host_;
+  if (status.ok() && one_channel()) copies_.ShareOneStream();
   return status;
 }
 
@@ -366,8 +323,7 @@ Device TestDevice::Hardware() const {
 
 std::unique_ptr<DeviceCopy> TestDevice::StartCopy(Stream direction,
                                                   const std::vector<CopyPiece>& pieces) {
-  WorkQueue* const queue = (direction == Stream::kToHost ? to_host_ : to_device_).get();
-  return std::make_unique<QueueCopy>(queue, pieces);
+  return copies_.Start(direction, pieces);
 }
 
 // Never destroyed: tensors of static storage duration are freed after main.
@@ -379,6 +335,12 @@ BlockCache& TestDevice::memory() {
 WorkQueue& TestDevice::compute() {
   static auto* const queue = new WorkQueue();
   return *queue;
+}
+
+WorkQueue& TestDevice::QueueOf(const c10::Stream& stream) {
+  if (stream.id() == 0) return compute();
+  static auto* const pool = new std::array<WorkQueue, kPoolStreams>();
+  return pool->at(static_cast<size_t>(stream.id() - 1));
 }
 
 int64_t TestDevice::waits() { return stowage::waits.load(); }

@@ -5,13 +5,15 @@
 // Matrix products take a workspace at their first call in each thread, and keep it. Random numbers come from a generator of
 // the device, by seed and offset. Backwards run on a thread that autograd has for the device. What waits is counted.
 //
-// There is one such device in a process; it lives to the end. Operations whose shapes depend on data wait.
+// There is one such device in a process; it lives to the end. Operations whose shapes depend on data wait. Beside compute's
+// stream it has others, with events, for copies.
 #ifndef STOWAGE_TESTS_CLIENT_DEVICE_TEST_DEVICE_H_
 #define STOWAGE_TESTS_CLIENT_DEVICE_TEST_DEVICE_H_
 
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
+#include <c10/core/Stream.h>
 
 #include <cstdint>
 #include <memory>
@@ -23,6 +25,7 @@
 #include "client/torch/offload/execution_device.h"
 #include "client/torch/offload/host_link.h"
 #include "client/torch/offload/host_pool.h"
+#include "client/torch/offload/stream_copies.h"
 #include "solvers/model/transfer_model.h"
 #include "tests/client/device/block_cache.h"
 #include "tests/client/device/work_queue.h"
@@ -39,7 +42,6 @@ class TestDevice final : public ExecutionDevice {
   // Without a link plans copy nothing; with host memory one can be measured. INVALID_ARGUMENT as ValidateTransferModel has it.
   static absl::StatusOr<std::unique_ptr<TestDevice>> Create(
       std::optional<TransferModel> link = std::nullopt, Bytes host_memory = Bytes(0));
-  ~TestDevice() override;
   // Makes the kind of device known to LibTorch, no more: like CUDA, it serves nobody before it is initialised. Create does
   // both.
   static void Register();
@@ -63,6 +65,8 @@ class TestDevice final : public ExecutionDevice {
   // Of the process.
   static BlockCache& memory();
   static WorkQueue& compute();
+  // Of compute's stream, or of one of LibTorch's pool.
+  static WorkQueue& QueueOf(const c10::Stream& stream);
   // Of the host, for what it read or because it had to know a shape: not Synchronize.
   static int64_t waits();
   static void Synchronize();
@@ -74,9 +78,7 @@ class TestDevice final : public ExecutionDevice {
 
   HostLink link_;
   const std::unique_ptr<MemoryMeter> meter_;
-  // One and the same where the link is half duplex; none without host memory.
-  std::shared_ptr<WorkQueue> to_host_;
-  std::shared_ptr<WorkQueue> to_device_;
+  StreamCopies copies_;  // last: they may still write to the link's host memory
 };
 
 // Puts a parameter, buffer or other leaf on a device, for all who hold it.

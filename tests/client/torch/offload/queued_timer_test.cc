@@ -155,5 +155,15 @@ TEST_F(QueuedTimerTest, AStartWithoutAStopIsForgottenAndHoldsNothingBack) {
   EXPECT_THAT(timer_->Collect(), ElementsAre(Nanos(5000)));
 }
 
+TEST(QueueGateTest, TellsWhetherItWasPassedBeforeItOpened) {
+  QueueGate late(Nanos(0));
+  late.Wait();
+  EXPECT_FALSE(late.Open());
+  QueueGate open(Nanos(int64_t{60} * 1000 * 1000 * 1000));
+  EXPECT_TRUE(open.Open());
+  open.Wait();  // at once
+  EXPECT_FALSE(open.Open());
+}
+
 }  // namespace
 }  // namespace stowage
