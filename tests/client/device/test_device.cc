@@ -1,6 +1,7 @@
 #include "tests/client/device/test_device.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <c10/core/Allocator.h>
@@ -294,6 +295,9 @@ void TestDevice::Register() {
     c10::SetAllocator(kTestDeviceType, allocator);
 #if STOWAGE_TORCH_AT_LEAST(2, 1)
     at::RegisterPrivateUse1HooksInterface(new DeviceHooks());
+    // Autograd asks the accelerator for streams. One with a name is it before any other; without, a LibTorch that was built
+    // for CUDA takes that, also where there is no driver for it. A GPU that is there stays the accelerator.
+    if (!at::globalContext().hasCUDA()) c10::register_privateuse1_backend("test_device");
 #endif
     RegisterTestDeviceOps();
     RandomState::UseGenerator(Generator());
