@@ -6,6 +6,7 @@
 
 #include "client/torch/memory/tracking_allocator.h"
 #include "client/torch/offload/device_use.h"
+#include "client/torch/offload/simulated_device.h"
 #include "tests/client/device/test_device.h"
 #ifdef STOWAGE_TORCH_CUDA
 #include <c10/cuda/CUDAFunctions.h>
@@ -87,6 +88,16 @@ std::map<std::string, TrainingDevice>& Devices() {
 }
 
 }  // namespace
+
+std::unique_ptr<ExecutionDevice> MakeLinkedDevice(const TrainingDevice& device,
+                                                  const TransferModel& link) {
+  TORCH_CHECK(device.missing.empty(), device.missing);
+  if (device.device.is_cpu()) return SimulatedDevice::Create(link).value();
+#ifdef STOWAGE_TORCH_CUDA
+  if (device.device.is_cuda()) return CudaDevice::Create(0, link).value();
+#endif
+  return TestDevice::Create(link).value();
+}
 
 const TrainingDevice& TrainingDeviceNamed(const std::string& name) {
   const auto known = Devices().find(name);

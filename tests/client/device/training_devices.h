@@ -5,11 +5,13 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
+#include <memory>
 #include <string>
 
 #include "client/torch/memory/memory_meter.h"
 #include "client/torch/model/model_tensors.h"
 #include "client/torch/offload/execution_device.h"
+#include "solvers/model/transfer_model.h"
 #include "solvers/model/units.h"
 
 namespace stowage {
@@ -34,6 +36,10 @@ struct TrainingDevice {
   void ClearLimit() const;
   bool limits_memory() const { return !device.is_cuda(); }
 };
+
+// Another device of that kind, with copies over that link: on the CPU a SimulatedDevice. Only where there is one.
+std::unique_ptr<ExecutionDevice> MakeLinkedDevice(const TrainingDevice& device,
+                                                  const TransferModel& link);
 
 // The one of the process. Any other name than those above ends it.
 const TrainingDevice& TrainingDeviceNamed(const std::string& name);

@@ -8,6 +8,7 @@
 #include "client/torch/offload/simulated_device.h"
 #include "solvers/model/units.h"
 #include "solvers/schedule/schedule.h"
+#include "tests/client/device/training_devices.h"
 
 namespace stowage {
 
@@ -18,11 +19,16 @@ class CountingDevice final : public ExecutionDevice {
     Bytes bytes;
   };
 
-  explicit CountingDevice(const TransferModel& link)
-      : device_(SimulatedDevice::Create(link).value()) {}
+  explicit CountingDevice(const TransferModel& link,
+                          const TrainingDevice& on = TrainingDeviceNamed("cpu"))
+      : device_(MakeLinkedDevice(on, link)) {}
 
   c10::Device device() const override { return device_->device(); }
   MemoryMeter* meter() override { return device_->meter(); }
+  Bytes granularity() const override { return device_->granularity(); }
+  bool has_cpu_kernels() const override { return device_->has_cpu_kernels(); }
+  std::unique_ptr<StageTimer> MakeTimer() override { return device_->MakeTimer(); }
+  Device Hardware() const override { return device_->Hardware(); }
   const TransferModel* link() const override { return device_->link(); }
   HostPool* host() override { return device_->host(); }
   std::unique_ptr<DeviceCopy> StartCopy(Stream direction,
@@ -35,7 +41,8 @@ class CountingDevice final : public ExecutionDevice {
     return device_->StartCopy(direction, pieces);
   }
 
-  SimulatedDevice* simulated() { return device_.get(); }
+  // Only of the CPU.
+  SimulatedDevice* simulated() { return dynamic_cast<SimulatedDevice*>(device_.get()); }
   const Copies& offloaded() const { return offloaded_; }
   const Copies& prefetched() const { return prefetched_; }
   // Of the copies, and of what the host pool held.
@@ -45,7 +52,7 @@ class CountingDevice final : public ExecutionDevice {
   }
 
  private:
-  std::unique_ptr<SimulatedDevice> device_;
+  const std::unique_ptr<ExecutionDevice> device_;
   Copies offloaded_;
   Copies prefetched_;
 };

@@ -7,6 +7,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -25,10 +26,17 @@ using testing::HasSubstr;
 constexpr TensorKind kActivation = TensorKind::kActivation;
 constexpr TensorKind kSaved = TensorKind::kSaved;
 
-class PlannedTransferTest : public PlannedTraining,
-                            public testing::WithParamInterface<std::string> {
+class PlannedTransfers : public PlannedTraining {
  protected:
-  explicit PlannedTransferTest(const std::string& name = GetParam()) : PlannedTraining(name) {}
+  explicit PlannedTransfers(const std::string& name,
+                            const TrainingDevice& device = TrainingDeviceNamed("cpu"))
+      : PlannedTraining(name, device), device_(NewDevice(/*full_duplex=*/false)) {}
+
+  // Null where there is none.
+  std::unique_ptr<CountingDevice> NewDevice(bool full_duplex) const {
+    if (!training_device_.missing.empty()) return nullptr;
+    return std::make_unique<CountingDevice>(FastLink(full_duplex), training_device_);
+  }
 
   Schedule MovingSchedule(int trips, std::mt19937* random) {
     const Schedule recomputing =
@@ -61,17 +69,27 @@ class PlannedTransferTest : public PlannedTraining,
     EXPECT_EQ(device_->host()->held(), Bytes(0));
   }
 
-  std::unique_ptr<CountingDevice> device_ =
-      std::make_unique<CountingDevice>(FastLink(/*full_duplex=*/false));
+  std::unique_ptr<CountingDevice> device_;
+};
+
+using TransferCase = std::tuple<std::string, std::string>;  // network, device
+
+class PlannedTransferTest : public PlannedTransfers,
+                            public testing::WithParamInterface<TransferCase> {
+ protected:
+  PlannedTransferTest()
+      : PlannedTransfers(std::get<0>(GetParam()), TrainingDeviceNamed(std::get<1>(GetParam()))) {}
+
+  bool exact() const { return training_device_.exact; }
 };
 
 TEST_P(PlannedTransferTest, StepsAreThePlainOnesAndDoAsTheEvaluatorSays) {
   const Outcome plain = AfterStep(plain_);
-  const int schedules = GetParam() == "resnet18" ? 8 : 40;
+  const int schedules = std::get<0>(GetParam()) == "resnet18" || !exact() ? 8 : 40;
   std::mt19937 random(21);
   int trips = 0;
   for (int i = 0; i < schedules; ++i) {
-    device_ = std::make_unique<CountingDevice>(FastLink(/*full_duplex=*/i % 2 == 1));
+    device_ = NewDevice(/*full_duplex=*/i % 2 == 1);
     const Schedule schedule = MovingSchedule(1 + i % 9, &random);
     SCOPED_TRACE(Text(schedule));
     const auto planned = Make(schedule);
@@ -83,10 +101,16 @@ TEST_P(PlannedTransferTest, StepsAreThePlainOnesAndDoAsTheEvaluatorSays) {
     const Simulation& predicted = planned->prediction();
     // The caller holds the loss, the engine its gradient, all the time.
     EXPECT_LE(meter_->peak() - base, predicted.peak + Bytes(8));
-    EXPECT_GE(meter_->peak() - base, predicted.peak);
-    EXPECT_EQ(device_->host()->peak(), predicted.host_peak);
-    EXPECT_EQ(device_->offloaded().bytes, predicted.offloaded);
-    EXPECT_EQ(device_->prefetched().bytes, predicted.prefetched);
+    EXPECT_LE(device_->host()->peak(), predicted.host_peak);
+    EXPECT_LE(device_->offloaded().bytes, predicted.offloaded);
+    EXPECT_LE(device_->prefetched().bytes, predicted.prefetched);
+    // Elsewhere plans count whole blocks.
+    if (exact()) {
+      EXPECT_GE(meter_->peak() - base, predicted.peak);
+      EXPECT_GE(device_->host()->peak(), predicted.host_peak);
+      EXPECT_GE(device_->offloaded().bytes, predicted.offloaded);
+      EXPECT_GE(device_->prefetched().bytes, predicted.prefetched);
+    }
     EXPECT_EQ(device_->offloaded().count, CopiesOf(schedule, Op::kOffloadStart));
     EXPECT_EQ(device_->prefetched().count, CopiesOf(schedule, Op::kPrefetchStart));
     ExpectNothingHeld(live);
@@ -108,7 +132,7 @@ TEST_P(PlannedTransferTest, ForwardsMayComeBeforeBackwardsAndGraphsMayBeKept) {
   };
   const Outcome plain = After([&] { return train(plain_); });
   std::mt19937 random(8);
-  for (int i = 0; i < 12; ++i) {
+  for (int i = 0; i < (exact() ? 12 : 4); ++i) {
     const Schedule schedule = MovingSchedule(6, &random);
     SCOPED_TRACE(Text(schedule));
     const auto planned = Make(schedule);
@@ -121,12 +145,24 @@ TEST_P(PlannedTransferTest, ForwardsMayComeBeforeBackwardsAndGraphsMayBeKept) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, PlannedTransferTest, testing::ValuesIn(TestNetworkNames()),
-                         [](const auto& network) { return network.param; });
+std::string NameOfTransferCase(const testing::TestParamInfo<TransferCase>& test) {
+  const std::string& device = std::get<1>(test.param);
+  return std::get<0>(test.param) + (device == "cpu" ? "" : "_" + device);
+}
 
-class OnePlannedTransferTest : public PlannedTransferTest {
+INSTANTIATE_TEST_SUITE_P(Networks, PlannedTransferTest,
+                         testing::Combine(testing::ValuesIn(TestNetworkNames()),
+                                          testing::Values("cpu")),
+                         NameOfTransferCase);
+INSTANTIATE_TEST_SUITE_P(OnOtherDevices, PlannedTransferTest,
+                         testing::Combine(testing::Values("norm_cnn", "mlp", "tied", "transformer"),
+                                          testing::Values("test", "cuda")),
+                         NameOfTransferCase);
+
+class OnePlannedTransfer : public PlannedTransfers {
  protected:
-  OnePlannedTransferTest() : PlannedTransferTest("norm_cnn") {
+  explicit OnePlannedTransfer(const TrainingDevice& device) : PlannedTransfers("norm_cnn", device) {
+    if (device_ == nullptr) return;
     // Whose copies are spread over forward and backward.
     std::mt19937 random(4);
     int before_loss = 0;
@@ -145,7 +181,13 @@ class OnePlannedTransferTest : public PlannedTransferTest {
   std::unique_ptr<PlannedModule> planned_;
 };
 
-TEST_F(OnePlannedTransferTest, GraphsThatAreDroppedHoldNothing) {
+// Of copies that take as long, or fail, as the test has it.
+class SimulatedTransferTest : public OnePlannedTransfer {
+ protected:
+  SimulatedTransferTest() : OnePlannedTransfer(TrainingDeviceNamed("cpu")) {}
+};
+
+TEST_F(SimulatedTransferTest, GraphsThatAreDroppedHoldNothing) {
   planned_.reset();
   const Bytes live = meter_->current();
   // No copy has ended when the graphs go.
@@ -168,7 +210,7 @@ TEST_F(OnePlannedTransferTest, GraphsThatAreDroppedHoldNothing) {
   EXPECT_EQ(meter_->current(), live);
 }
 
-TEST_F(OnePlannedTransferTest, AfterAnyCopyThatFailsTheNextStepIsRight) {
+TEST_F(SimulatedTransferTest, AfterAnyCopyThatFailsTheNextStepIsRight) {
   const Outcome plain = AfterStep(plain_);
   const Bytes live = meter_->current();
   const int copies =
@@ -203,7 +245,14 @@ TEST_F(OnePlannedTransferTest, AfterAnyCopyThatFailsTheNextStepIsRight) {
   ExpectEqual(plain, AfterStep(Giving(planned_.get())));
 }
 
-TEST_F(OnePlannedTransferTest, OutOfMemoryAtAnyPointLeavesNothingBehind) {
+class OnePlannedTransferTest : public OnePlannedTransfer,
+                               public testing::WithParamInterface<std::string> {
+ protected:
+  OnePlannedTransferTest() : OnePlannedTransfer(TrainingDeviceNamed(GetParam())) {}
+};
+
+TEST_P(OnePlannedTransferTest, OutOfMemoryAtAnyPointLeavesNothingBehind) {
+  if (!training_device_.limits_memory()) GTEST_SKIP() << "its memory has no limit to the byte";
   const Outcome plain = AfterStep(plain_);
   const Bytes live = meter_->current();
   const int64_t peak = planned_->prediction().peak.value();
@@ -228,11 +277,12 @@ TEST_F(OnePlannedTransferTest, OutOfMemoryAtAnyPointLeavesNothingBehind) {
   ExpectEqual(plain, AfterStep(Giving(planned_.get())));
 }
 
-TEST_F(OnePlannedTransferTest, HostMemoryCanRunOut) {
+TEST_P(OnePlannedTransferTest, HostMemoryCanRunOut) {
   const Outcome plain = AfterStep(plain_);
   const Bytes live = meter_->current();
+  ExpectEqual(plain, AfterStep(Giving(planned_.get())));
   {
-    const size_t rest = static_cast<size_t>(planned_->prediction().host_peak.value()) - 1;
+    const size_t rest = static_cast<size_t>(device_->host()->peak().value()) - 1;
     const HostPool::Block others = device_->host()->Allocate((size_t{1} << 30) - rest);
     start_.Rewind();
     EXPECT_THROW(LossOf(Giving(planned_.get())).backward(), c10::OutOfMemoryError);
@@ -243,7 +293,7 @@ TEST_F(OnePlannedTransferTest, HostMemoryCanRunOut) {
 
 // The input is away from the second forward to the last backward, what the head saved for good: it runs
 // again.
-TEST_F(OnePlannedTransferTest, WhatTheCallerHoldsOfInputAndOutputStaysHis) {
+TEST_P(OnePlannedTransferTest, WhatTheCallerHoldsOfInputAndOutputStaysHis) {
   const int last = chain_.length();
   Schedule schedule = StoreAllSchedule(chain_);
   schedule.insert(schedule.end() - last, {OffloadStart(kSaved, last), OffloadWait(kSaved, last),
@@ -275,7 +325,10 @@ TEST_F(OnePlannedTransferTest, WhatTheCallerHoldsOfInputAndOutputStaysHis) {
   EXPECT_GT(device_->offloaded().count, 2);
 }
 
-TEST_F(OnePlannedTransferTest, WithoutALinkTransfersAreRefused) {
+INSTANTIATE_TEST_SUITE_P(Devices, OnePlannedTransferTest, testing::Values("cpu", "test", "cuda"),
+                         [](const auto& device) { return device.param; });
+
+TEST_F(SimulatedTransferTest, WithoutALinkTransfersAreRefused) {
   const absl::Status status = PlannedModule::Create(&model_, chain_, schedule_).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("the device has no link"));
