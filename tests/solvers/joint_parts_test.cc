@@ -88,7 +88,7 @@ TEST(Incumbent, TakesPartsWhereTheyAreFaster) {
 TEST(JointSolver, PlansOnChainsWithSavedTensors) {
   std::mt19937_64 rng(3);
   int in_parts = 0;
-  for (int i = 0; i < 150; ++i) {
+  for (int i = 0; i < 220; ++i) {
     const Chain chain = WithSavedTensors(RandomChain(1 + i % 5, VariedOptions(i), &rng), &rng);
     const Instance instance(chain, WideLink(&rng));
     const Schedule all = StoreAllSchedule(chain);

@@ -39,6 +39,8 @@ Profile OneStageProfile() {
   stage.output = Bytes(1 << 20);
   stage.saved = Bytes(3 << 20);
   stage.backward_overhead = Bytes(1 << 19);
+  stage.forward_time = Nanos(3000000);
+  stage.recompute_saving_time = Nanos(2500000);
   spec.stages = {stage};
   spec.loss.name = "loss";
   return {"net", {}, Chain::Create(std::move(spec)).value(), CostSource::kMeasured};
@@ -55,8 +57,8 @@ TEST(ProfileText, HasEveryStageWithItsSpread) {
   report.calibration.steps = 5;
   report.calibration.residual = 0.0123;
   const std::string text = ProfileText(OneStageProfile(), report);
-  EXPECT_THAT(text, HasSubstr("conv     3.000  2.000 - 5.000    30.000  29.000 - 32.000    1.00   "
-                              "3.00           0.50\n"));
+  EXPECT_THAT(text, HasSubstr("conv     3.000  2.000 - 5.000          2.500    30.000  "
+                              "29.000 - 32.000    1.00   3.00           0.50\n"));
   EXPECT_THAT(text, HasSubstr("loss     2.000"));
   EXPECT_THAT(text, HasSubstr("5 passes; a step takes 33.0 ms"));
   EXPECT_THAT(text, HasSubstr("scaled by 0.900"));
