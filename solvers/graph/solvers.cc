@@ -25,6 +25,7 @@
 #include "solvers/model/index.h"
 #include "solvers/schedule/frontier.h"
 #include "solvers/schedule/gradient_sums.h"
+#include "solvers/schedule/graph_liveness.h"
 #include "solvers/schedule/instance.h"
 #include "solvers/schedule/lower_bound.h"
 #include "solvers/schedule/schedule.h"

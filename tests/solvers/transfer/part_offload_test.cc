@@ -118,7 +118,7 @@ TEST(WithTransfers, OfPartsIsAcceptedWithinTheMemory) {
     }
   }
   EXPECT_GT(in_parts, 1500);
-  EXPECT_LT(late, 300);
+  EXPECT_LT(late, in_parts / 5);  // about a seventh, whatever is drawn
 }
 
 // Two stages of 1000 ns each way that save 800 bytes beside an output of 100. A byte takes 1 ns.
