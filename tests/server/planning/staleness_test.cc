@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <random>
 
@@ -33,6 +34,7 @@ class Jitter {
          {&Step::forward_saving_overhead, &Step::forward_overhead, &Step::backward_overhead}) {
       step->*overhead += Bytes(Draw(0, 1));
     }
+    if (step->stops()) OfStopped(step);
   }
   Chain Of(const Chain& chain) const {
     ChainSpec spec = chain.spec();
@@ -62,6 +64,15 @@ class Jitter {
   }
 
  private:
+  // No more than a forward that goes on.
+  template <class Step>
+  void OfStopped(Step* step) const {
+    Nanos& time = *step->recompute_saving_time;
+    time = std::min(Nanos(time.value() * Draw(0, 8) / 4), step->forward_time);
+    if (!step->recompute_saving_overhead) return;
+    Bytes& overhead = *step->recompute_saving_overhead;
+    overhead = std::min(overhead + Bytes(Draw(0, 1)), step->output + step->forward_saving_overhead);
+  }
   int64_t Draw(int64_t least, int64_t most) const {
     return std::uniform_int_distribution<int64_t>(least, most)(*rng_);
   }
