@@ -66,18 +66,26 @@ class NaiveUses {
     plain_.insert(0);
   }
 
-  MemoryByUse After(const Instruction& i) {
+  MemoryByUse After(const Schedule& schedule, size_t at) {
+    const Instruction& i = schedule[at];
     const int l = i.stage;
     std::set<int>& named = i.tensor == TensorKind::kSaved ? saved_ : plain_;
     const std::pair<TensorKind, int> tensor{i.tensor, l};
     switch (i.op) {
       case Op::kForwardSave:
         saved_.insert(l);
+        stopped_.erase(l);
+        if (!ran_.insert(l).second && chain_.stage(l).stops() &&
+            WhatFollows(schedule, at) != AfterSaving::kOther) {
+          stopped_.insert(l);
+        }
         break;
       case Op::kForwardNoSave:
+        ran_.insert(l);
         plain_.insert(l);
         break;
       case Op::kForwardNoSaveFreeInput:
+        ran_.insert(l);
         plain_.insert(l);
         plain_.erase(l - 1);
         break;
@@ -107,7 +115,10 @@ class NaiveUses {
         break;
     }
     MemoryByUse memory;
-    for (const int s : saved_) memory[MemoryUse::kSaved] += chain_.stage(s).saved;
+    for (const int s : saved_) {
+      const Stage& stage = chain_.stage(s);
+      memory[MemoryUse::kSaved] += stopped_.count(s) > 0 ? stage.saved - stage.output : stage.saved;
+    }
     for (const int a : plain_) memory[MemoryUse::kActivations] += chain_.activation(a);
     for (const auto& [kind, s] : copies_) {
       memory[MemoryUse::kCopies] +=
@@ -119,7 +130,9 @@ class NaiveUses {
 
  private:
   const Chain& chain_;
+  std::set<int> ran_;
   std::set<int> saved_;
+  std::set<int> stopped_;  // of these, made without the output
   std::set<int> plain_;
   std::set<std::pair<TensorKind, int>> copies_;
   int gradient_;
@@ -137,7 +150,7 @@ TEST(StepTimeline, OfChainsIsTheEvaluatorsAndUsesAreWhatTheTableLeaves) {
     ASSERT_TRUE(timeline.ok());
     NaiveUses naive(chain);
     for (size_t k = 0; k < step.schedule.size(); ++k) {
-      const MemoryByUse expected = naive.After(step.schedule[k]);
+      const MemoryByUse expected = naive.After(step.schedule, k);
       const MemoryByUse& held = timeline->events[k].held;
       for (size_t u = 0; u < kMemoryUses; ++u) {
         EXPECT_EQ(held.bytes[u], expected.bytes[u])
