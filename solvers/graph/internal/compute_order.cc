@@ -22,8 +22,6 @@ OpGraph::Costs CostsOf(const Vertex& v) {
       std::min(v.forward_overhead, v.extra_saved + v.forward_saving_overhead).value();
   costs.staying_overhead = v.forward_overhead.value();
   costs.backward_overhead = v.backward_overhead.value();
-  costs.stopped_time = v.stopped_time().value();
-  costs.stopped_overhead = v.stopped_overhead().value();
   costs.stops = v.stops() && v.extra_saved > Bytes(0) && Recomputable(v);
   costs.backward_needs_output = v.backward_needs_output;
   costs.recomputable = !v.inputs.empty() && !v.collective && !v.must_keep;
@@ -43,7 +41,10 @@ OpGraph::OpGraph(const Graph& folded, GradientSums sums)
   costs_.reserve(size);
   first_reader_.assign(size + 1, 0);
   for (int v = 0; v < folded.size(); ++v) {
-    costs_.push_back(CostsOf(folded.vertex(v)));
+    const Vertex& vertex = folded.vertex(v);
+    costs_.push_back(CostsOf(vertex));
+    stopped_.push_back({vertex.stopped_time().value(), vertex.stopped_overhead().value()});
+    stops_ = stops_ || costs_.back().stops;
     first_input_.push_back(inputs_.size());
     for (const GraphInput& input : folded.vertex(v).inputs) {
       inputs_.push_back({static_cast<int>(input.vertex), input.backward_needs});
@@ -113,18 +114,20 @@ OrderEvaluator::OrderEvaluator(const OpGraph& graph) : graph_(graph) {
 }
 
 OrderCost OrderEvaluator::Evaluate(const ComputeOrder& order, int64_t target) {
-  return Run<false>(order, target, nullptr);
+  return graph_.stops() ? Run<false, true>(order, target, nullptr)
+                        : Run<false, false>(order, target, nullptr);
 }
 
 OrderCost OrderEvaluator::EvaluateWithProfile(const ComputeOrder& order, int64_t target,
                                               OrderProfile* profile) {
   // Indices are those of the order that is left when what is not run has gone.
-  Run<false>(order, target, nullptr);
+  Evaluate(order, target);
   profile->order.clear();
   for (size_t i = 0; i < order.size(); ++i) {
     if (!dead_[i]) profile->order.push_back(order[i]);
   }
-  return Run<true>(profile->order, target, profile);
+  return graph_.stops() ? Run<true, true>(profile->order, target, profile)
+                        : Run<true, false>(profile->order, target, profile);
 }
 
 void OrderEvaluator::Prepare(const ComputeOrder& order) {
@@ -132,7 +135,7 @@ void OrderEvaluator::Prepare(const ComputeOrder& order) {
   std::fill(extra_use_.begin(), extra_use_.end(), kNoIndex);
   std::fill(runs_.begin(), runs_.end(), 0);
   live_.assign(live_.size(), false);
-  stopped_.assign(live_.size(), false);
+  if (graph_.stops()) stopped_.assign(live_.size(), false);
   has_gradient_.assign(has_gradient_.size(), false);
   new_gradients_.assign(order.size(), 0);
   dead_.assign(order.size(), false);
@@ -158,14 +161,16 @@ void OrderEvaluator::Prepare(const ComputeOrder& order) {
 }
 
 // Nobody uses what the forward makes, and another one is the first run, or may be.
+template <bool kStops>
 bool OrderEvaluator::IsDead(const Compute& forward) const {
   const size_t v = Index(forward.vertex);
-  if (stopped_[v] && runs_[v] == 1) return false;  // it is what one that stops early repeats
+  if (kStops && stopped_[v] && runs_[v] == 1)
+    return false;  // it is what one that stops early repeats
   if (next_use_[v] != kNoIndex || (extra_use_[v] != kNoIndex && !forward.extras_stay)) return false;
   return runs_[v] > 1 || (live_[v] && !graph_.costs(forward.vertex).ordered);
 }
 
-template <bool kProfile>
+template <bool kProfile, bool kStops>
 OrderCost OrderEvaluator::Run(const ComputeOrder& order, int64_t target, OrderProfile* profile) {
   Prepare(order);
   OrderCost cost;
@@ -206,9 +211,9 @@ OrderCost OrderEvaluator::Run(const ComputeOrder& order, int64_t target, OrderPr
       held += costs.gradient;
       running = held + costs.backward_overhead;
       held -= new_gradients_[i];
-      next_backward = v;
+      if (kStops) next_backward = v;
     } else {
-      if (IsDead(order[i])) {
+      if (IsDead<kStops>(order[i])) {
         dead_[i] = true;
         --runs_[Index(v)];
         continue;
@@ -219,12 +224,12 @@ OrderCost OrderEvaluator::Run(const ComputeOrder& order, int64_t target, OrderPr
       int& extra_next = extra_use_[Index(v)];
       const bool waited_for = extra_next != kNoIndex;
       const bool saving = waited_for && !order[i].extras_stay;
-      const bool stops =
-          costs.stops && saving && next == kNoIndex && next_backward == v && runs_[Index(v)] > 0;
+      const bool stops = kStops && costs.stops && saving && next == kNoIndex &&
+                         next_backward == v && runs_[Index(v)] > 0;
       if (stops) stopped_[Index(v)] = true;
-      next_backward = kNoIndex;
+      if (kStops) next_backward = kNoIndex;
       cost.forward_time = std::min(
-          cost.forward_time + (stops ? costs.stopped_time : costs.forward_time), kMaxTotal);
+          cost.forward_time + (stops ? graph_.stopped(v).time : costs.forward_time), kMaxTotal);
       if (kProfile) {
         if (next > at + 1) profile->gaps.push_back({v, at, next, false});
         if (saving && extra_next > at + 1) profile->gaps.push_back({v, at, extra_next, true});
@@ -235,7 +240,7 @@ OrderCost OrderEvaluator::Run(const ComputeOrder& order, int64_t target, OrderPr
       next = kNoIndex;
       if (saving) extra_next = kNoIndex;
       for (const OpGraph::Input& input : graph_.inputs(v)) use(input.vertex, at);
-      running = held + (stops        ? costs.extra + costs.stopped_overhead
+      running = held + (stops        ? costs.extra + graph_.stopped(v).overhead
                         : saving     ? costs.output + costs.extra + costs.saving_overhead
                         : waited_for ? costs.output + costs.staying_overhead
                                      : costs.output + costs.unsaved_overhead);

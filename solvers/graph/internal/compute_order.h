@@ -37,13 +37,17 @@ class OpGraph {
     int64_t unsaved_overhead;  // of one whose extras are not
     int64_t staying_overhead;  // of one whose extras are those of a forward before it
     int64_t backward_overhead;
-    int64_t stopped_time;      // of a repeat for the extras alone, right before the backward:
-    int64_t stopped_overhead;  // beyond the extras; the output is not made
-    bool stops;
+    bool stops;  // of a repeat for the extras alone, right before the backward: see stopped()
     bool backward_needs_output;
     bool recomputable;  // may run forward a second time
     bool ordered;       // its first run keeps its place among those of other such vertices
     bool result;        // of a compute DAG: held when the step ends
+  };
+
+  // Of a repeat that stops early, whose output is not made. Apart from the rest, which every evaluation reads.
+  struct Stopped {
+    int64_t time;
+    int64_t overhead;  // beyond the extras
   };
 
   // `folded` must have no aliases; `sums` are those of the graph that it was folded from. O(V + E).
@@ -54,6 +58,10 @@ class OpGraph {
   // False: a compute DAG. Its orders have forwards alone.
   bool has_backwards() const { return has_backwards_; }
   const Costs& costs(int v) const { return costs_[static_cast<size_t>(v)]; }
+  // Of a vertex that stops.
+  const Stopped& stopped(int v) const { return stopped_[static_cast<size_t>(v)]; }
+  // Whether a repeat of any vertex may stop early.
+  bool stops() const { return stops_; }
   absl::Span<const Input> inputs(int v) const {
     const size_t begin = first_input_[static_cast<size_t>(v)];
     return {inputs_.data() + begin, first_input_[static_cast<size_t>(v) + 1] - begin};
@@ -76,6 +84,8 @@ class OpGraph {
 
  private:
   std::vector<Costs> costs_;
+  std::vector<Stopped> stopped_;
+  bool stops_ = false;
   std::vector<Input> inputs_;
   std::vector<size_t> first_input_;
   std::vector<int> readers_;  // rising
@@ -151,9 +161,11 @@ class OrderEvaluator {
   int64_t work() const { return work_; }
 
  private:
-  template <bool kProfile>
+  // kStops: whether the graph may stop. Most do not, and searches spend their time here.
+  template <bool kProfile, bool kStops>
   OrderCost Run(const ComputeOrder& order, int64_t target, OrderProfile* profile);
   void Prepare(const ComputeOrder& order);
+  template <bool kStops>
   bool IsDead(const Compute& forward) const;
 
   const OpGraph& graph_;

@@ -219,8 +219,8 @@ class Search {
     if (label.state.stops == v && !tensor) {
       // As a repeat, whose output is not made; the extras are among what is held.
       const int64_t stopped =
-          running - costs.output - costs.saving_overhead + costs.stopped_overhead;
-      PushForward(label, at, {v, false}, false, stopped, costs.stopped_time);
+          running - costs.output - costs.saving_overhead + graph_.stopped(v).overhead;
+      PushForward(label, at, {v, false}, false, stopped, graph_.stopped(v).time);
       if (!first) return;
     }
     PushForward(label, at, {v, false}, first, running);
