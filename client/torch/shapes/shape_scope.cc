@@ -13,7 +13,7 @@ namespace stowage {
 namespace {
 
 // LibTorch hands this kind of note on to the threads that autograd has for devices, as it does with dispatch keys.
-constexpr auto kScopeNote = c10::DebugInfoKind::INFERENCE_CONTEXT;
+c10::DebugInfoKind NoteKind() { return c10::DebugInfoKind::INFERENCE_CONTEXT; }
 
 struct ScopeNote final : c10::DebugInfoBase {
   explicit ScopeNote(ShapeTracer* of) : tracer(of) {}
@@ -23,7 +23,7 @@ struct ScopeNote final : c10::DebugInfoBase {
 // Null outside of scopes.
 ShapeTracer* Current() {
   const auto* const note =
-      dynamic_cast<const ScopeNote*>(c10::ThreadLocalDebugInfo::get(kScopeNote));
+      dynamic_cast<const ScopeNote*>(c10::ThreadLocalDebugInfo::get(NoteKind()));
   return note == nullptr ? nullptr : note->tracer;
 }
 
@@ -56,7 +56,7 @@ absl::Status EnsureRegistered() {
 
 ShapeScope::ShapeScope(std::unique_ptr<ShapeTracer> tracer)
     : tracer_(std::move(tracer)),
-      info_(kScopeNote, std::make_shared<ScopeNote>(tracer_.get())),
+      info_(NoteKind(), std::make_shared<ScopeNote>(tracer_.get())),
       include_(kShapesKey) {}
 
 ShapeScope::~ShapeScope() = default;
