@@ -32,6 +32,7 @@ if(STOWAGE_PYTHON)
       OUTPUT_VARIABLE pybind11_DIR OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   endif()
   find_package(pybind11 2.10 CONFIG REQUIRED)
+  include(StowagePythonTorch)
 endif()
 
 if(STOWAGE_TESTS)

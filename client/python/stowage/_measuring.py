@@ -26,8 +26,8 @@ def require_meter() -> None:
     """Raises FailedPrecondition where nothing counts the bytes of tensors."""
     if _torch is None:
         raise FailedPrecondition(
-            "stowage was installed without its part that counts bytes: install it with --no-build-isolation "
-            "--config-settings=cmake.define.STOWAGE_TORCH=ON, where CMake finds the LibTorch of this PyTorch"
+            "stowage was installed without its part that counts bytes: install it with --no-build-isolation, "
+            "so that it is built for the PyTorch that is here"
         )
     here, built = torch.__version__.split(".")[:2], _torch.BUILT_WITH.split(".")[:2]
     if here != built:
