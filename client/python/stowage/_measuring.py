@@ -220,7 +220,8 @@ def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 class Watch:
-    """The memory of one step, from the first block's forward to the end of its backward.
+    """The memory of one step, from the first block's forward to the end of its backward: that of the first block, or the
+    whole backward's where nothing before the blocks has one.
 
     Gradients of parameters are the job's, not the plan's: what they have grown by before a stretch of work is left out.
     The stretches are the forward, the head and the loss (up to the gradient of the last block's output), and the work
@@ -237,6 +238,11 @@ class Watch:
         self._gradients: List[int] = []
         self._forward_end = 0
         self._going = True
+        # What comes before the blocks has a backward after theirs.
+        before = [i for i in inputs if i.grad_fn is not None]
+        self._missing = len(before)
+        for i in before:
+            i.register_hook(self._input_gradient)
         take_peak_bytes()
 
     def end_forward(self, outputs: List[Any]) -> None:
@@ -248,6 +254,11 @@ class Watch:
             if isinstance(output, torch.Tensor) and output.grad_fn is not None:
                 output.register_hook(self._end_head)
                 break
+
+    def _input_gradient(self, _: torch.Tensor) -> None:
+        self._missing -= 1
+        if self._missing == 0 and self._gradients:
+            self.end()
 
     def mark(self, block: int, outputs: List[Any]) -> None:
         """Has the gradient of a block that is kept tell when it is there: nothing else does."""
