@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set,
 import torch
 
 from stowage import _measuring, _steps
+from stowage._caches import FilledCache, without_caches
 from stowage._measuring import Watch, bytes_of, gradient_bytes
 from stowage._run import Call, Run
 from stowage._versions import Autocast, flatten
@@ -132,6 +133,17 @@ class Chain:
         """A call of a block, which runs plainly where there is nothing to plan."""
         place = self._place
         if place.inside or not torch.is_grad_enabled():
+            return function(*args, **kwargs)
+        try:
+            bare_args, bare_kwargs = without_caches(args, kwargs)
+            if bare_args is not args:
+                if not module.training:
+                    raise FilledCache  # or it will be
+                self._say("caches of keys and values stay empty in training")
+                args, kwargs = bare_args, bare_kwargs
+        except FilledCache:
+            place.run, place.next_block = None, 1
+            self._say("a forward with a cache of keys and values that is read is not planned")
             return function(*args, **kwargs)
         block = place.next_block
         if self._blocks[block - 1]() is not module:
