@@ -32,7 +32,8 @@ class Book:
         self.kept: Dict[int, str] = {}
         self.input_bytes = bytes_of(inputs)
         self.input_gradient_bytes = gradient_bytes(inputs)
-        self.state_bytes = 0  # random states and buffers that recomputes restore
+        self.held_bytes = 0  # what recomputes restore, what graphs and the engine hold beside saved tensors
+        self.early_bytes = 0  # what a backward holds while the block is recomputed for it
         self.profile: Optional[Profile] = None
         self.plan: Optional[Plan] = None
         self.steps = _steps.Steps(_steps.each_block(length), length)
@@ -61,8 +62,10 @@ class Book:
         assert self._head is not None
         stages = [stage for stage in self.stages if stage is not None]
         peak, left = self._head
-        # What the caller goes on holding, logits say, is there for the whole backward.
-        held = max(0, left - stages[-1]["output_gradient_bytes"])
+        # What the caller goes on holding, logits say, is there for the whole backward. The head has let go of its input,
+        # but for a block that is kept.
+        freed = 0 if stages[-1]["must_keep"] else stages[-1]["output_bytes"]
+        held = max(0, left + freed - stages[-1]["output_gradient_bytes"])
         loss = {
             "name": "head and loss",
             "forward_saving_overhead_bytes": peak,
@@ -72,7 +75,7 @@ class Book:
         }
         return Profile.of_chain(
             stages,
-            input_bytes=self.input_bytes + self.state_bytes + held,
+            input_bytes=self.input_bytes + self.held_bytes + self.early_bytes + held,
             input_gradient_bytes=self.input_gradient_bytes,
             loss=loss,
             name=name,
@@ -106,18 +109,21 @@ class Chain:
         self._place = _Place()
         self._parameters = {id(block): list(block.parameters()) for block in blocks}
         self._state: Dict[int, List[int]] = {}  # places of the buffers that a block's forward changes
+        self._tied: Dict[int, torch.Tensor] = {}  # parameters of two blocks or more
         self._by_backward = self._split_by_backward(blocks, others)
 
     def _split_by_backward(self, blocks: Sequence[torch.nn.Module], others: List[torch.Tensor]) -> List[List[torch.Tensor]]:
-        """Parameters by the backward that first gives them a gradient; of the head at length + 1."""
+        """Parameters by the backward after which their gradients are whole; of the head at length + 1."""
         split: List[List[torch.Tensor]] = [[] for _ in range(self.length + 2)]
         split[self.length + 1] = others
         seen: Set[int] = set()
-        for block in range(self.length, 0, -1):
-            for parameter in self.parameters_of(blocks[block - 1]):
+        for block, module in enumerate(blocks, 1):
+            for parameter in self.parameters_of(module):
                 if id(parameter) not in seen:
                     seen.add(id(parameter))
                     split[block].append(parameter)
+                else:
+                    self._tied[id(parameter)] = parameter
         return split
 
     def parameters_of(self, module: torch.nn.Module) -> List[torch.Tensor]:
@@ -171,6 +177,7 @@ class Chain:
             if len(self.books) >= MOST_SHAPES:
                 del self.books[next(iter(self.books))]
             book = self.books[shape] = Book(self.length, inputs)
+            book.held_bytes += gradient_bytes(self._tied.values())  # the engine's, until the last of them is there
         if book.plan is None and book.is_complete:
             self._make_plan(book)
         self.last_book = book
@@ -193,8 +200,13 @@ class Chain:
             costs, changed = _measuring.measure_block(call, activation, f"block {block}", buffers)
         known = self._state.setdefault(id(call.module), [])
         known.extend(place for place in changed if place not in known)
-        # A copy until the backward, and one beside it during a recompute.
-        run.book.state_bytes += 2 * bytes_of(buffers[place] for place in changed) + 2 * bytes_of([call.random])
+        buffer_bytes, random_bytes = bytes_of(buffers[place] for place in changed), bytes_of([call.random])
+        random_states = (block == 1) + (costs.stage["random"] and block < self.length)  # before the first, after others
+        run.book.held_bytes += buffer_bytes + random_states * random_bytes + costs.graph_bytes
+        run.book.early_bytes = max(run.book.early_bytes, costs.early_bytes)
+        for field in costs.stage:  # during a recompute, what is restored after it
+            if field.endswith("_overhead_bytes") and field != "backward_overhead_bytes":
+                costs.stage[field] += buffer_bytes + random_bytes
         if run.book.block_measured(block, costs):
             run.plan = run.book.steps
             run.steps = run.plan.steps

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optiona
 
 import torch
 
-from stowage._run import Call, _drop, _no_unpack, _Other, _Plain, restored, saved_tensors_hooks
+from stowage._run import Call, Stop, _no_unpack, _Other, _Plain, restored, saved_tensors_hooks
 from stowage._versions import leaves_of, queue_callback, storage_bytes, storage_id
 from stowage.errors import ExecutionError, FailedPrecondition
 
@@ -77,10 +77,26 @@ class _Measured:
 
 
 class BlockCosts(NamedTuple):
-    """One block's stage of the profile, and why it must be kept, if it must."""
+    """One block's stage of the profile, why it must be kept, if it must, what its graph holds if nothing is saved, and
+    what its backward holds when it first needs something that is saved."""
 
     stage: Dict[str, Any]
     kept_because: Optional[str]
+    graph_bytes: int
+    early_bytes: int
+
+
+class _Seed(torch.autograd.Function):  # type: ignore[misc]
+    """Has a backward of a block's outputs begin, with gradients that the engine alone holds, as those of the next block."""
+
+    @staticmethod
+    def forward(ctx: Any, *outputs: torch.Tensor) -> torch.Tensor:
+        ctx.like = [(output.shape, output.dtype) for output in outputs]
+        return torch.zeros(())
+
+    @staticmethod
+    def backward(ctx: Any, _: torch.Tensor) -> Tuple[torch.Tensor, ...]:
+        return tuple(torch.ones(shape, dtype=dtype) for shape, dtype in ctx.like)
 
 
 class _BlockMeter:
@@ -92,17 +108,24 @@ class _BlockMeter:
         self._kept: Optional[str] = None
         self._output_bytes = 0
         self._gradient_bytes = 0
-        self._times: List[Tuple[int, int]] = []
+        self._graph_bytes = 0
+        self._early_bytes = 0
+        self._saved_tensors = 0
+        self._stops = False
+        self._times: Dict[str, List[int]] = {}
         self._sizes: Dict[str, int] = {}
 
     def costs(self, stateful: bool, random: bool) -> BlockCosts:
         for _ in range(ROUNDS):
             self._dropping_pass()
             self._saving_pass()
-        times = {
-            "forward_time_ns": min(forward for forward, _ in self._times),
-            "backward_time_ns": min(backward for _, backward in self._times),
-        }
+            if self._kept is None:
+                self._holding_pass()
+            if self._stops:
+                self._stopping_pass()
+        times = {field: min(times) for field, times in self._times.items()}
+        if self._stops:
+            times["recompute_saving_time_ns"] = min(times["recompute_saving_time_ns"], times["forward_time_ns"])
         stage: Dict[str, Any] = {
             "name": self._name,
             "op_kind": type(self._call.module).__name__,
@@ -112,7 +135,7 @@ class _BlockMeter:
             "random": random,
             "must_keep": self._kept is not None,
         }
-        return BlockCosts({**stage, **self._sizes, **times}, self._kept)
+        return BlockCosts({**stage, **self._sizes, **times}, self._kept, self._graph_bytes, self._early_bytes)
 
     def _arguments(self) -> Tuple[Any, Any, List[torch.Tensor]]:
         """Copies, which a block may write over, and the leaves that their gradients go to."""
@@ -135,9 +158,14 @@ class _BlockMeter:
         args, kwargs, _ = self._arguments()
         tensors = [leaf for leaf in leaves_of((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         versions = [tensor._version for tensor in tensors]
+        self._saved_tensors = 0
+
+        def drop(_: torch.Tensor) -> None:
+            self._saved_tensors += 1
+
         with restored(self._call), torch.enable_grad(), _Measured() as measured:
             try:
-                with saved_tensors_hooks(_drop, _no_unpack):
+                with saved_tensors_hooks(drop, _no_unpack):
                     out = self._call.function(*args, **kwargs)
             except (ExecutionError, RuntimeError) as error:
                 if "runs a backward inside its forward" not in str(error):
@@ -147,8 +175,9 @@ class _BlockMeter:
         if versions != [tensor._version for tensor in tensors]:
             self._kept = "it writes over its input"
         self._output_bytes = bytes_of(leaves_of(out))
-        self._keep_largest("forward_overhead_bytes", measured.window.peak_bytes - self._output_bytes)
-        self._forward_ns = measured.window.time_ns
+        self._graph_bytes = max(0, measured.window.grown_bytes - self._output_bytes)
+        self._keep_largest("forward_overhead_bytes", max(0, measured.window.peak_bytes - self._output_bytes))
+        self._note_time("forward_time_ns", measured.window)
 
     def _saving_pass(self) -> None:
         """A forward that saves, and its backward."""
@@ -166,20 +195,72 @@ class _BlockMeter:
         self._keep_largest("saved_bytes", saved)
         self._keep_largest("forward_saving_overhead_bytes", max(0, forward.window.peak_bytes - saved))
         if self._kept is not None:
-            self._forward_ns = forward.window.time_ns
+            self._note_time("forward_time_ns", forward.window)
             self._keep_largest("forward_overhead_bytes", forward.window.peak_bytes)
         backward = self._backward([output for output in outputs if output.requires_grad], sources)
         self._keep_largest("backward_overhead_bytes", backward.peak_bytes)
-        self._times.append((self._forward_ns, backward.time_ns))
+        self._note_time("backward_time_ns", backward)
+
+    def _holding_pass(self) -> None:
+        """A recompute: what is saved is held by the executor, which may be more than a graph holds. Its backward may have
+        taken memory by the time when it first needs something, which is when the recompute is done."""
+        args, kwargs, sources = self._arguments()
+        held: List[torch.Tensor] = []
+        first: List[int] = []
+
+        def hold(tensor: torch.Tensor) -> int:
+            held.append(tensor.detach())
+            return len(held) - 1
+
+        def fetch(index: int) -> torch.Tensor:
+            if not first:
+                first.append(current_bytes())
+            return held[index]
+
+        with restored(self._call), torch.enable_grad(), _Measured() as measured:
+            with saved_tensors_hooks(hold, fetch):
+                out = self._call.function(*args, **kwargs)
+        outputs = [leaf for leaf in leaves_of(out) if isinstance(leaf, torch.Tensor)]
+        self._stops = bool(held) and {storage_id(o) for o in outputs}.isdisjoint(storage_id(t) for t in held)
+        self._keep_largest("saved_bytes", measured.window.grown_bytes)
+        before = current_bytes()
+        self._backward([output for output in outputs if output.requires_grad], sources)
+        if first:
+            self._early_bytes = max(0, first[0] - before - gradient_bytes(outputs))
+
+    def _stopping_pass(self) -> None:
+        """A recompute right before its backward, which ends at the last saved tensor."""
+        args, kwargs, _ = self._arguments()
+        held: List[torch.Tensor] = []
+        last = self._saved_tensors
+
+        def hold(tensor: torch.Tensor) -> None:
+            held.append(tensor.detach())
+            if len(held) == last:
+                raise Stop
+
+        with restored(self._call), torch.enable_grad(), _Measured() as measured:
+            try:
+                with saved_tensors_hooks(hold, _no_unpack):
+                    self._call.function(*args, **kwargs)
+            except BaseException:  # PyTorch 1.13 makes a RuntimeError of what a hook raises
+                if len(held) != last:
+                    raise
+        left = self._sizes["saved_bytes"] - self._output_bytes
+        self._keep_largest("recompute_saving_overhead_bytes", max(0, measured.window.peak_bytes - left))
+        self._note_time("recompute_saving_time_ns", measured.window)
 
     def _backward(self, outputs: List[torch.Tensor], sources: List[torch.Tensor]) -> Window:
         into = sources + [p for p in self._call.module.parameters() if p.requires_grad]
         if not outputs or not into:
             return Window(0, 0, 0)
-        gradients = [torch.ones_like(output) for output in outputs]
+        seed = _Seed.apply(*outputs)
         with _Measured() as measured:
-            torch.autograd.grad(outputs, into, gradients, allow_unused=True)
-        return measured.window
+            torch.autograd.grad(seed, into, allow_unused=True)
+        return measured.window._replace(peak_bytes=max(0, measured.window.peak_bytes - gradient_bytes(outputs)))
+
+    def _note_time(self, field: str, window: Window) -> None:
+        self._times.setdefault(field, []).append(window.time_ns)
 
     def _keep_largest(self, field: str, value: int) -> None:
         self._sizes[field] = max(self._sizes.get(field, 0), value)
@@ -252,7 +333,7 @@ class Watch:
         self._gradients = [self._chain.held_gradients(block) for block in range(self._chain.length + 2)]
         for output in outputs:
             if isinstance(output, torch.Tensor) and output.grad_fn is not None:
-                output.register_hook(self._end_head)
+                output.register_hook(lambda _: self._end_head())
                 break
 
     def _input_gradient(self, _: torch.Tensor) -> None:
@@ -267,7 +348,7 @@ class Watch:
                 output.register_hook(lambda _: self.move_to(block))
                 break
 
-    def _end_head(self, _: torch.Tensor) -> None:
+    def _end_head(self) -> None:
         if not self._going or self._block <= self._chain.length:
             return
         peak = self._take()
@@ -280,6 +361,7 @@ class Watch:
         """The block is needed: the backwards of those behind it have ended."""
         if not self._going or not self._gradients:
             return
+        self._end_head()  # whose own hook comes later, or never, where its gradient is that of other blocks, too
         if block > self._block:
             return  # the same gradient is that of two blocks
         self._take()

@@ -72,7 +72,7 @@ class Slot:
         self.version = 0
 
 
-class _Stop(BaseException):
+class Stop(BaseException):
     """Ends a recompute whose last saved tensor is there."""
 
 
@@ -405,7 +405,7 @@ class Run:
                 _fill(slot, tensor, views)
             if count == expected and not keep:
                 stopped = True
-                raise _Stop
+                raise Stop
             return None
 
         out = None
