@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set,
 import torch
 
 from stowage import _measuring, _steps
-from stowage._caches import FilledCache, without_caches
+from stowage._caches import FilledCache, with_own_caches
 from stowage._measuring import Watch, bytes_of, gradient_bytes
 from stowage._run import Call, Run
 from stowage._versions import Autocast, flatten
@@ -141,16 +141,16 @@ class Chain:
         if place.inside or not torch.is_grad_enabled():
             return function(*args, **kwargs)
         try:
-            bare_args, bare_kwargs = without_caches(args, kwargs)
-            if bare_args is not args:
-                if not module.training:
-                    raise FilledCache  # or it will be
-                self._say("caches of keys and values stay empty in training")
-                args, kwargs = bare_args, bare_kwargs
+            with_caches = with_own_caches(function, args, kwargs)
+            if with_caches is not None and not module.training:
+                raise FilledCache  # or it will be
         except FilledCache:
             place.run, place.next_block = None, 1
             self._say("a forward with a cache of keys and values that is read is not planned")
             return function(*args, **kwargs)
+        if with_caches is not None:
+            self._say("caches of keys and values stay empty in training")
+            function = with_caches
         block = place.next_block
         if self._blocks[block - 1]() is not module:
             block = 1

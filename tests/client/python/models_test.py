@@ -1,0 +1,120 @@
+"""Image models and a language model of LSTMs by plans, each wrapped by one line."""
+
+import copy
+import importlib.util
+
+import pytest
+import stowage
+import torch
+import torch.nn.functional as F
+from comparing import assert_equal, outcome, step_on
+from torch import nn
+
+torch.set_num_threads(1)
+
+BUDGETS = ["80%", "60%", "40%", "least"]
+
+
+def trained(plain, step, budget, blocks=lambda model: None):
+    """Four steps of the model as it is and of a wrapped twin, with what its plan needs if the budget is too small."""
+    twin = copy.deepcopy(plain)
+    model = stowage.wrap(twin, budget, blocks(twin))
+    try:
+        for seed in range(4):
+            assert_equal(outcome(model, step, seed), outcome(plain, step, seed))
+    except stowage.Infeasible as error:
+        assert error.proven and error.least_bytes > error.budget_bytes
+        trained(plain, step, error.least_bytes, blocks)
+        return
+    plan, training = model.stowage.plan, model.stowage
+    assert not training.kept and not training.notes
+    assert sum(training.recomputed) == plan.recomputed_forwards > 0
+    assert training.measured_peak_bytes <= plan.peak_bytes <= plan.budget_bytes < plan.store_all_peak_bytes
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torchvision") is None, reason="torchvision is not here")
+@pytest.mark.parametrize("budget", ["least"])
+def test_resnet50(budget):
+    import torchvision
+
+    def blocks(model):
+        return [*model.layer1, *model.layer2, *model.layer3, *model.layer4]
+
+    torch.manual_seed(0)
+    trained(torchvision.models.resnet50(num_classes=10), step_on(torch.randn(2, 3, 32, 32)), budget, blocks)
+
+
+class UNet(nn.Module):
+    """Its blocks hand all outputs before on to those after them, as skip connections need."""
+
+    class Down(nn.Module):
+        def __init__(self, channels):
+            super().__init__()
+            self.convolution, self.norm = nn.Conv2d(channels, channels, 3, padding=1), nn.BatchNorm2d(channels)
+
+        def forward(self, x, *skips):
+            y = F.relu(self.norm(self.convolution(x)), inplace=True)
+            return F.max_pool2d(y, 2), y, *skips
+
+    class Up(nn.Module):
+        def __init__(self, channels):
+            super().__init__()
+            self.convolution = nn.Conv2d(2 * channels, channels, 3, padding=1)
+
+        def forward(self, x, skip, *skips):
+            return F.gelu(self.convolution(torch.cat([F.interpolate(x, scale_factor=2.0), skip], 1))), *skips
+
+    def __init__(self, channels=8, depth=3):
+        super().__init__()
+        self.stem = nn.Conv2d(3, channels, 3, padding=1)
+        self.blocks = nn.ModuleList([UNet.Down(channels) for _ in range(depth)] + [UNet.Up(channels) for _ in range(depth)])
+        self.head = nn.Conv2d(channels, 1, 1)
+
+    def forward(self, x):
+        state = (self.stem(x),)
+        for block in self.blocks:
+            state = block(*state)
+        return self.head(state[0])
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_a_unet(budget):
+    torch.manual_seed(0)
+    trained(UNet(), step_on(torch.randn(2, 3, 32, 32)), budget, lambda model: "blocks")
+
+
+class Recurrent(nn.Module):
+    """Layers of LSTM that take and return (values, state), with dropout within and between."""
+
+    class Layer(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.lstm, self.dropout = nn.LSTM(width, width, num_layers=2, dropout=0.3, batch_first=True), nn.Dropout(0.2)
+
+        def forward(self, x):
+            return self.dropout(self.lstm(x)[0])
+
+    def __init__(self, width=32, words=50, layers=5):
+        super().__init__()
+        self.embedding = nn.Embedding(words, width)
+        self.layers = nn.ModuleList([Recurrent.Layer(width) for _ in range(layers)])
+        self.head = nn.Linear(width, words)
+
+    def forward(self, words):
+        x = self.embedding(words)
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x)
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_an_lstm_with_dropout(budget):
+    words = torch.arange(2 * 24).view(2, 24) % 50
+
+    def step(model):
+        loss = F.cross_entropy(model(words).flatten(0, 1), words.flatten())
+        loss.backward()
+        return [loss]
+
+    torch.manual_seed(0)
+    trained(Recurrent(), step, budget)
