@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import operator
 import threading
 import types
 import warnings
@@ -82,6 +83,26 @@ class Book:
         )
 
 
+class _Parts:
+    """A block's parameters, and of what modules they are: adapters are put in, tensors are replaced, some are frozen."""
+
+    def __init__(self, block: torch.nn.Module) -> None:
+        self.parameters: List[torch.Tensor] = list(block.parameters())
+        self._trained = [parameter.requires_grad for parameter in self.parameters]
+        self._entries: List[Tuple[Dict[str, Any], List[Any]]] = []
+        for module in block.modules():
+            for entries in (module._parameters, module._modules):  # buffers may be others after each forward
+                if entries:
+                    self._entries.append((entries, list(entries.values())))
+
+    def hold(self) -> bool:
+        """Whether the block still is of them."""
+        for entries, values in self._entries:
+            if len(entries) != len(values) or not all(map(operator.is_, entries.values(), values)):
+                return False
+        return self._trained == [parameter.requires_grad for parameter in self.parameters]
+
+
 class _Place(threading.local):
     """Where this thread is in a forward."""
 
@@ -93,10 +114,10 @@ class _Place(threading.local):
 class Chain:
     """Blocks in the order in which a model calls them."""
 
-    def __init__(self, blocks: Sequence[torch.nn.Module], others: List[torch.Tensor], budget: Budget, name: str) -> None:
+    def __init__(self, model: torch.nn.Module, blocks: Sequence[torch.nn.Module], budget: Budget) -> None:
         self.length = len(blocks)
         self.budget = budget
-        self.name = name
+        self.name = type(model).__name__
         self.runs: weakref.WeakSet[Run] = weakref.WeakSet()
         self.books: Dict[Any, Book] = {}
         self.last_book: Optional[Book] = None
@@ -107,27 +128,32 @@ class Chain:
         self.notes: List[str] = []
         self._blocks = [weakref.ref(block) for block in blocks]
         self._place = _Place()
-        self._parameters = {id(block): list(block.parameters()) for block in blocks}
-        self._state: Dict[int, List[int]] = {}  # places of the buffers that a block's forward changes
-        self._tied: Dict[int, torch.Tensor] = {}  # parameters of two blocks or more
-        self._by_backward = self._split_by_backward(blocks, others)
+        self._model = weakref.ref(model)
+        self._read_parts()
 
-    def _split_by_backward(self, blocks: Sequence[torch.nn.Module], others: List[torch.Tensor]) -> List[List[torch.Tensor]]:
-        """Parameters by the backward after which their gradients are whole; of the head at length + 1."""
-        split: List[List[torch.Tensor]] = [[] for _ in range(self.length + 2)]
-        split[self.length + 1] = others
+    def _read_parts(self) -> None:
+        """Anew, with nothing known of what blocks take."""
+        blocks = [reference() for reference in self._blocks]
+        self._parts = {id(block): _Parts(block) for block in blocks if block is not None}
+        self._state: Dict[int, List[int]] = {}  # places of the buffers that a block's forward changes
+        self.books.clear()
+        # Parameters by the backward after which their gradients are whole; of the head at length + 1.
+        self._by_backward: List[List[torch.Tensor]] = [[] for _ in range(self.length + 2)]
+        self._tied: Dict[int, torch.Tensor] = {}  # parameters of two blocks or more
         seen: Set[int] = set()
-        for block, module in enumerate(blocks, 1):
-            for parameter in self.parameters_of(module):
-                if id(parameter) not in seen:
-                    seen.add(id(parameter))
-                    split[block].append(parameter)
-                else:
+        for number, block in enumerate(blocks, 1):
+            for parameter in self._parts[id(block)].parameters:
+                if id(parameter) in seen:
                     self._tied[id(parameter)] = parameter
-        return split
+                else:
+                    seen.add(id(parameter))
+                    self._by_backward[number].append(parameter)
+        model = self._model()
+        if model is not None:
+            self._by_backward[self.length + 1] = [p for p in model.parameters() if id(p) not in seen]
 
     def parameters_of(self, module: torch.nn.Module) -> List[torch.Tensor]:
-        return self._parameters[id(module)]
+        return self._parts[id(module)].parameters
 
     def held_gradients(self, block: int) -> int:
         """Bytes of the gradients that the block's parameters have now."""
@@ -170,6 +196,8 @@ class Chain:
         return out
 
     def _begin(self, module: torch.nn.Module, args: Any, kwargs: Any) -> Run:
+        if not all(parts.hold() for parts in self._parts.values()):
+            self._read_parts()
         inputs = [leaf for leaf in flatten(args, kwargs)[0] if isinstance(leaf, torch.Tensor)]
         shape = tuple((t.shape, t.dtype, t.requires_grad) for t in inputs), module.training, Autocast.now()
         book = self.books.get(shape)

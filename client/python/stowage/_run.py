@@ -172,6 +172,8 @@ class restored:
 
 def _put(buffers: Sequence[Tuple[torch.Tensor, torch.Tensor]]) -> None:
     for buffer, value in buffers:
+        if buffer.shape != value.shape:  # made by the first forward
+            buffer.resize_(value.shape)
         buffer.data.copy_(value)  # what a graph saved of the buffer keeps its version
 
 

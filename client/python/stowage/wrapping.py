@@ -131,9 +131,7 @@ def wrap(model: Model, budget: Budget, blocks: Blocks = None) -> Model:
     found = _blocks_of(model, blocks)
     _check(model, found)
     _measuring.require_meter()
-    own = {id(parameter) for block in found for parameter in block.parameters()}
-    others = [parameter for parameter in model.parameters() if id(parameter) not in own]
-    chain = Chain(found, list(others), _checked(budget), type(model).__name__)
+    chain = Chain(model, found, _checked(budget))
     for block in {id(block): block for block in found}.values():
         block.__dict__["forward"] = PlannedForward(chain, block)
     model.__dict__["stowage"] = Training(chain, found)

@@ -381,6 +381,111 @@ def test_another_mode_between_forward_and_backward():
         y.sum().backward()
 
 
+class Adapter(nn.Module):
+    """Beside a layer that is frozen, as LoRA."""
+
+    def __init__(self, layer, rank=2):
+        super().__init__()
+        self.layer = layer.requires_grad_(False)
+        self.down = nn.Linear(layer.in_features, rank, bias=False)
+        self.up = nn.Linear(rank, layer.out_features, bias=False)
+
+    def forward(self, x):
+        return self.layer(x) + self.up(nn.functional.dropout(self.down(x), 0.1, self.training))
+
+
+def replaced_parameters(net):
+    torch.manual_seed(11)
+    for block in net:
+        block.up.weight = nn.Parameter(torch.randn_like(block.up.weight))
+
+
+def assigned_state(net):
+    torch.manual_seed(11)
+    net.load_state_dict({name: torch.randn_like(value) for name, value in net.state_dict().items()}, assign=True)
+
+
+def adapters_put_in(net):
+    torch.manual_seed(11)
+    for block in net:
+        block.up = Adapter(block.up)
+
+
+def frozen_for_good(net):
+    for block in list(net)[:2]:
+        block.requires_grad_(False)
+
+
+@pytest.mark.parametrize("change", [replaced_parameters, assigned_state, adapters_put_in, frozen_for_good])
+def test_models_that_change_after_they_were_wrapped(change):
+    if change is assigned_state and "assign" not in inspect.signature(nn.Module.load_state_dict).parameters:
+        pytest.skip("this PyTorch's load_state_dict has no assign")
+    torch.manual_seed(8)
+    plain = nn.Sequential(*[Mlp(8) for _ in range(5)])
+    step = step_on(torch.randn(256, 8))
+    model = profiled(plain, step, "60%")
+    before = model.stowage.profile.to_json()
+    change(plain)
+    change(model)
+    for number in range(3):
+        assert_equal(outcome(model, step, number), outcome(plain, step, number))
+    assert change in (replaced_parameters, assigned_state) or model.stowage.profile.to_json() != before
+    assert sum(model.stowage.recomputed) == model.stowage.plan.recomputed_forwards > 0
+    assert model.stowage.measured_peak_bytes <= model.stowage.plan.peak_bytes
+    y = model(torch.ones(2, 8))
+    with torch.no_grad():
+        next(iter(model[4].parameters())).mul_(2)
+    with pytest.raises(RuntimeError, match="block 5: a parameter was written over"):
+        y.sum().backward()
+
+
+class WeightOnly(nn.Module):
+    """Eight bits for each weight, and an adapter that trains."""
+
+    def __init__(self, width):
+        super().__init__()
+        weight = torch.randn(width, width)
+        self.register_buffer("scale", weight.abs().amax(1, keepdim=True) / 127)
+        self.register_buffer("weight", (weight / self.scale).round().to(torch.int8))
+        self.adapter = nn.Linear(width, width)
+
+    def forward(self, x):
+        return torch.tanh(nn.functional.linear(x, self.weight * self.scale) + self.adapter(x))
+
+
+def quantised(kind, width=8):
+    torch.manual_seed(9)
+    if kind == "weight only":
+        return WeightOnly(width)
+    if kind == "dynamic":
+        layer = nn.Sequential(nn.Linear(width, width))
+        return torch.ao.quantization.quantize_dynamic(layer, {nn.Linear}, torch.qint8)
+    block = nn.Sequential(nn.Linear(width, width), nn.ReLU())
+    block.qconfig = torch.ao.quantization.get_default_qat_qconfig("fbgemm")
+    return torch.ao.quantization.prepare_qat(block.train())
+
+
+def inputless_step(model):
+    loss = model(torch.ones(4, 8)).square().mean()
+    loss.backward()
+    return [loss]
+
+
+@pytest.mark.parametrize("kind", ["weight only", "fake", "dynamic"])
+@pytest.mark.filterwarnings("ignore")
+def test_quantised_blocks(kind):
+    if kind != "weight only" and not hasattr(torch.ao.quantization, "prepare_qat"):
+        pytest.skip("this PyTorch has no torch.ao.quantization")
+    # No gradient passes a dynamic one.
+    blocks = [Mlp(8) if kind == "dynamic" and number % 2 else quantised(kind) for number in range(4)]
+    plain = nn.Sequential(*blocks)
+    step = step_on(torch.randn(4, 8)) if kind != "dynamic" else inputless_step
+    model = stowage.wrap(copy.deepcopy(plain), "least")
+    for number in range(4):
+        assert_equal(outcome(model, step, number), outcome(plain, step, number))
+    assert model.stowage.measured_peak_bytes <= model.stowage.plan.peak_bytes
+
+
 class Fickle(nn.Module):
     calls = 0
 
