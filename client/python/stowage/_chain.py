@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import functools
 import operator
@@ -10,13 +9,13 @@ import threading
 import types
 import warnings
 import weakref
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 import torch
 
 from stowage import _measuring, _steps
 from stowage._caches import FilledCache, with_own_caches
-from stowage._measuring import Watch, bytes_of, gradient_bytes
+from stowage._measuring import Watch, bytes_of, gradient_bytes, own_bytes
 from stowage._run import Call, Run
 from stowage._versions import Autocast, flatten
 from stowage.planning import Budget, Plan, Profile
@@ -111,6 +110,19 @@ class _Place(threading.local):
     inside = 0
 
 
+class _Inside:
+    __slots__ = ("_place",)
+
+    def __init__(self, place: _Place) -> None:
+        self._place = place
+
+    def __enter__(self) -> None:
+        self._place.inside += 1
+
+    def __exit__(self, *error: Any) -> None:
+        self._place.inside -= 1
+
+
 class Chain:
     """Blocks in the order in which a model calls them."""
 
@@ -137,8 +149,8 @@ class Chain:
         self._parts = {id(block): _Parts(block) for block in blocks if block is not None}
         self._state: Dict[int, List[int]] = {}  # places of the buffers that a block's forward changes
         self.books.clear()
-        # Parameters by the backward after which their gradients are whole; of the head at length + 1.
-        self._by_backward: List[List[torch.Tensor]] = [[] for _ in range(self.length + 2)]
+        # Parameters with their bytes, by the backward after which their gradients are whole; of the head at length + 1.
+        self._by_backward: List[List[Tuple[torch.Tensor, int]]] = [[] for _ in range(self.length + 2)]
         self._tied: Dict[int, torch.Tensor] = {}  # parameters of two blocks or more
         seen: Set[int] = set()
         for number, block in enumerate(blocks, 1):
@@ -147,17 +159,17 @@ class Chain:
                     self._tied[id(parameter)] = parameter
                 else:
                     seen.add(id(parameter))
-                    self._by_backward[number].append(parameter)
+                    self._by_backward[number].append((parameter, own_bytes(parameter)))
         model = self._model()
         if model is not None:
-            self._by_backward[self.length + 1] = [p for p in model.parameters() if id(p) not in seen]
+            self._by_backward[self.length + 1] = [(p, own_bytes(p)) for p in model.parameters() if id(p) not in seen]
 
     def parameters_of(self, module: torch.nn.Module) -> List[torch.Tensor]:
         return self._parts[id(module)].parameters
 
     def held_gradients(self, block: int) -> int:
         """Bytes of the gradients that the block's parameters have now."""
-        return sum(p.grad.numel() * p.grad.element_size() for p in self._by_backward[block] if p.grad is not None)
+        return sum([size for parameter, size in self._by_backward[block] if parameter.grad is not None])
 
     # ---------------------------------------------------------------- forwards
 
@@ -246,14 +258,9 @@ class Chain:
         buffers = list(module.buffers())
         return [(buffers[place], buffers[place].detach().clone()) for place in places]
 
-    @contextlib.contextmanager
-    def inside(self) -> Iterator[None]:
+    def inside(self) -> _Inside:
         """Blocks that are called within are part of a recompute."""
-        self._place.inside += 1
-        try:
-            yield
-        finally:
-            self._place.inside -= 1
+        return _Inside(self._place)
 
     # ---------------------------------------------------------------- what is told
 

@@ -51,7 +51,12 @@ def bytes_of(tensors: Iterable[Any]) -> int:
 
 def gradient_bytes(tensors: Iterable[Any]) -> int:
     """Of the gradients that they will get."""
-    return sum(t.numel() * t.element_size() for t in tensors if isinstance(t, torch.Tensor) and t.requires_grad)
+    return sum(own_bytes(t) for t in tensors if isinstance(t, torch.Tensor) and t.requires_grad)
+
+
+def own_bytes(tensor: torch.Tensor) -> int:
+    """Of its elements, wherever they are."""
+    return int(tensor.numel() * tensor.element_size())
 
 
 class Window(NamedTuple):

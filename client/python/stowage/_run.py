@@ -84,10 +84,6 @@ def _drop(_: torch.Tensor) -> None:
     return None
 
 
-def _meta(tensor: torch.Tensor) -> Meta:
-    return tensor.shape, tensor.dtype, tensor.device
-
-
 def random_state(before: Optional[torch.Tensor]) -> torch.Tensor:
     """The generator's state; ``before`` itself while nothing was drawn since."""
     state = torch.get_rng_state()
@@ -162,10 +158,12 @@ class restored:
         self._buffers = [(buffer, buffer.detach().clone()) for buffer, _ in call.buffers]
         torch.set_rng_state(call.random)
         _put(call.buffers)
-        self._autocast.__enter__()
+        if self._autocast is not None:
+            self._autocast.__enter__()
 
     def __exit__(self, *error: Any) -> None:
-        self._autocast.__exit__(*error)
+        if self._autocast is not None:
+            self._autocast.__exit__(*error)
         _put(self._buffers)
         torch.set_rng_state(self._random)
 
@@ -275,7 +273,7 @@ class Run:
         def pack(tensor: torch.Tensor) -> Slot:
             slot = Slot(run, block, len(slots))
             slots.append(weakref.ref(slot))
-            metas.append(_meta(tensor))
+            metas.append((tensor.shape, tensor.dtype, tensor.device))
             if saves:
                 _fill(slot, tensor, views)
             return slot
@@ -398,13 +396,15 @@ class Run:
             count += 1
             if index >= expected:
                 raise ExecutionError(f"block {block}: a recompute saves more than the {expected} tensors of the forward")
-            if metas[index] != _meta(tensor):
-                raise ExecutionError(
-                    f"block {block}: saved tensor {index} was {metas[index]}, recomputed it is {_meta(tensor)}"
-                )
+            meta = (tensor.shape, tensor.dtype, tensor.device)
+            if metas[index] != meta:
+                raise ExecutionError(f"block {block}: saved tensor {index} was {metas[index]}, recomputed it is {meta}")
             slot = slots[index]()
             if slot is not None:
-                _fill(slot, tensor, views)
+                if views:
+                    _fill(slot, tensor, views)
+                else:
+                    slot.value, slot.version = tensor.detach(), tensor._version
             if count == expected and not keep:
                 stopped = True
                 raise Stop

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from typing import Any, Callable, ContextManager, List, NamedTuple, Tuple
+from typing import Any, Callable, ContextManager, List, NamedTuple, Optional, Tuple
 
 import torch
 from torch.utils import _pytree as pytree
@@ -53,6 +52,10 @@ else:
         return int(tensor.storage().nbytes())
 
 
+def _is_on() -> bool:
+    return bool(torch.is_autocast_enabled("cpu") if _by_device else torch.is_autocast_cpu_enabled())
+
+
 class Autocast(NamedTuple):
     """What autocast on the CPU is set to."""
 
@@ -63,14 +66,13 @@ class Autocast(NamedTuple):
     @staticmethod
     def now() -> Autocast:
         cache = torch.is_autocast_cache_enabled()
-        if _by_device:
-            return Autocast(torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"), cache)
-        return Autocast(torch.is_autocast_cpu_enabled(), torch.get_autocast_cpu_dtype(), cache)
+        dtype = torch.get_autocast_dtype("cpu") if _by_device else torch.get_autocast_cpu_dtype()
+        return Autocast(_is_on(), dtype, cache)
 
-    def scope(self) -> ContextManager[Any]:
-        """This setting, without the cache of weights: what that holds belongs to another graph."""
-        if not self.enabled and not Autocast.now().enabled:
-            return contextlib.nullcontext()
+    def scope(self) -> Optional[ContextManager[Any]]:
+        """This setting, without the cache of weights: what that holds belongs to another graph. None: autocast is off."""
+        if not self.enabled and not _is_on():
+            return None
         scope: ContextManager[Any] = torch.autocast("cpu", dtype=self.dtype, enabled=self.enabled, cache_enabled=False)
         return scope
 
