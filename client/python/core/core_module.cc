@@ -140,15 +140,18 @@ py::list SolversThereAre() {
 }
 
 void BindArguments(py::module_* module) {
+  py::class_<StopToken, std::shared_ptr<StopToken>>(*module, "Stop")
+      .def(py::init(&MakeStop), py::arg("deadline_s") = py::none())
+      .def("request", &StopToken::RequestStop);
   py::class_<SolveArguments>(*module, "SolveArguments")
       .def(py::init([](std::string solver, int64_t slots, int threads,
-                       std::optional<double> deadline_s, std::optional<int64_t> table_limit_bytes,
+                       std::shared_ptr<StopToken> stop, std::optional<int64_t> table_limit_bytes,
                        bool recompute_only) {
-             return SolveArguments{std::move(solver), slots,         threads, deadline_s,
+             return SolveArguments{std::move(solver), slots,         threads, std::move(stop),
                                    table_limit_bytes, recompute_only};
            }),
            py::kw_only(), py::arg("solver"), py::arg("slots"), py::arg("threads"),
-           py::arg("deadline_s"), py::arg("table_limit_bytes"), py::arg("recompute_only"));
+           py::arg("stop").none(false), py::arg("table_limit_bytes"), py::arg("recompute_only"));
 }
 
 void BindProfile(py::module_* module) {
@@ -166,15 +169,16 @@ void BindProfile(py::module_* module) {
           "ideal_time_ns", [](const PyProfile& self) { return self.instance.ideal_time().value(); })
       .def_property_readonly("store_all_peak_bytes",
                              [](const PyProfile& self) { return self.StoreAll().peak.value(); })
-      .def(
-          "key",
-          [](const PyProfile& self, const std::string& solver, int64_t slots, bool recompute_only) {
-            KeyOptions options;
-            options.solver = solver;
-            options.slots = slots;
-            options.recompute_only = recompute_only;
-            return MakePlanKey(self.profile, options).digest.ToHex();
-          })
+      .def("key",
+           [](const PyProfile& self, const std::string& solver, int64_t slots, bool recompute_only,
+              const std::string& tenant) {
+             KeyOptions options;
+             options.tenant = tenant;
+             options.solver = solver;
+             options.slots = slots;
+             options.recompute_only = recompute_only;
+             return MakePlanKey(self.profile, options).digest.ToHex();
+           })
       .def("plan", PlanWithin)
       .def("frontier", FrontierOf)
       .def("budget_bytes", BudgetBytes)
@@ -185,8 +189,8 @@ void BindProfile(py::module_* module) {
           },
           py::call_guard<py::gil_scoped_release>())
       .def("plan_of_schedule", PlanOfSchedule)
-      .def("plan_from_dict", [](const PyProfile& self, const py::dict& dict) {
-        return Validated(self.instance, PlanFromDict(dict));
+      .def("plan_from_dict", [](const PyProfile& self, const py::dict& dict, bool recompute_only) {
+        return Validated(self.InstanceFor(recompute_only), PlanFromDict(dict));
       });
 }
 
@@ -213,6 +217,7 @@ void BindFigures(PlanClass* plan) {
   figure("least_bytes", [](const Plan& p) { return p.bounds.least_budget.value(); });
   figure("solver", [](const Plan& p) { return p.provenance.solver; });
   figure("solve_time_ns", [](const Plan& p) { return p.provenance.solve_time.value(); });
+  figure("revision", [](const Plan& p) { return p.revision; });
   figure("search_complete", [](const Plan& p) { return p.search_complete; });
   figure("explanation", [](const Plan& p) { return p.explanation; });
   figure("digest", [](const Plan& p) { return ScheduleDigest(p.schedule).ToHex(); });
@@ -256,6 +261,7 @@ void BindFrontier(py::module_* module) {
 PYBIND11_MODULE(_core, module) {
   stowage::RegisterStatusErrors();
   module.attr("VERSION") = stowage::kSolverVersion;
+  module.attr("KEY_ENCODING_VERSION") = stowage::kEncodingVersion;
   stowage::BindArguments(&module);
   stowage::BindProfile(&module);
   stowage::BindFrontier(&module);

@@ -10,21 +10,21 @@ namespace {
 constexpr double kLongestSeconds = 1e9;
 constexpr std::chrono::milliseconds kBetweenLooks{50};
 
-std::unique_ptr<StopToken> TokenFor(const std::optional<double>& deadline_s) {
-  if (!deadline_s) return std::make_unique<StopToken>();
+}  // namespace
+
+std::shared_ptr<StopToken> MakeStop(const std::optional<double>& deadline_s) {
+  if (!deadline_s) return std::make_shared<StopToken>();
   if (!(*deadline_s > 0.0 && *deadline_s <= kLongestSeconds)) {
     Throw(FieldError("deadline_s", absl::StrCat(*deadline_s),
                      absl::StrCat("must be in (0, ", kLongestSeconds, "]")));
   }
   const auto span = std::chrono::duration_cast<StopToken::Clock::duration>(
       std::chrono::duration<double>(*deadline_s));
-  return std::make_unique<StopToken>(StopToken::Clock::now() + span);
+  return std::make_shared<StopToken>(StopToken::Clock::now() + span);
 }
 
-}  // namespace
-
 Solving::Solving(const SolveArguments& arguments)
-    : stop_(TokenFor(arguments.deadline_s)), looked_(std::chrono::steady_clock::now()) {
+    : stop_(arguments.stop), looked_(std::chrono::steady_clock::now()) {
   options_.solver = arguments.solver;
   options_.recompute_only = arguments.recompute_only;
   options_.solve.slots = arguments.slots;

@@ -17,12 +17,16 @@
 
 namespace stowage {
 
-// What the functions that plan are called with.
+// What ends a solve from another thread, or after so many seconds. Throws a StatusError for a deadline that is no positive
+// number of seconds.
+std::shared_ptr<StopToken> MakeStop(const std::optional<double>& deadline_s);
+
+// What the functions that plan are called with. A stop is of one solve.
 struct SolveArguments {
   std::string solver;
   int64_t slots = 0;
   int threads = 1;
-  std::optional<double> deadline_s;
+  std::shared_ptr<StopToken> stop;
   std::optional<int64_t> table_limit_bytes;
   bool recompute_only = false;
 };
@@ -30,7 +34,6 @@ struct SolveArguments {
 // One solve, on the thread that made it.
 class Solving {
  public:
-  // Throws a StatusError for a deadline that is no positive number of seconds.
   explicit Solving(const SolveArguments& arguments);
 
   // solve(options), its value or its StatusError; what a signal's handler raised meanwhile before either.
@@ -48,7 +51,7 @@ class Solving {
   void LookForSignals();
 
   PlanOptions options_;
-  std::unique_ptr<StopToken> stop_;
+  std::shared_ptr<StopToken> stop_;
   std::chrono::steady_clock::time_point looked_;
   std::optional<pybind11::error_already_set> interrupt_;
 };

@@ -1,7 +1,8 @@
 """Stowage: train within a memory budget.
 
 Planning needs nothing but this package: a ``Profile`` says what the stages of a step take, ``Profile.plan`` which of
-them to keep and which to recompute. ``stowage.wrap`` plans and trains a PyTorch model, and needs PyTorch.
+them to keep and which to recompute. ``stowage.rpc`` has the plans of a cluster's service, and needs grpcio and
+protobuf. ``stowage.wrap`` plans and trains a PyTorch model, and needs PyTorch.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from stowage.errors import (
     InternalError,
     InvalidArgument,
     NotFound,
+    PermissionDenied,
     ResourceExhausted,
     StowageError,
+    Unavailable,
 )
 from stowage.planning import Frontier, FrontierPoint, Instruction, Plan, Profile, __version__, solvers
 
@@ -37,11 +40,13 @@ __all__ = [
     "InternalError",
     "InvalidArgument",
     "NotFound",
+    "PermissionDenied",
     "Plan",
     "Profile",
     "ResourceExhausted",
     "StowageError",
     "Training",
+    "Unavailable",
     "__version__",
     "solvers",
     "unwrap",

@@ -54,8 +54,16 @@ class Cancelled(StowageError):
     """A solve was stopped."""
 
 
+class Unavailable(StowageError, ConnectionError):
+    """The service is away, or cannot do it at this moment."""
+
+
+class PermissionDenied(StowageError):
+    """The service does not know the caller, or does not let it do this."""
+
+
 class InternalError(StowageError):
-    """A fault of Stowage's own."""
+    """A fault of Stowage's own, or an answer of a service that breaks the contract."""
 
 
 class ExecutionError(StowageError, RuntimeError):
@@ -70,11 +78,14 @@ _OF_CODE = {
     "RESOURCE_EXHAUSTED": ResourceExhausted,
     "DEADLINE_EXCEEDED": DeadlineExceeded,
     "CANCELLED": Cancelled,
+    "PERMISSION_DENIED": PermissionDenied,
+    "UNAUTHENTICATED": PermissionDenied,
+    "UNAVAILABLE": Unavailable,
 }
 
 
 def of_status(code: str, message: str, violation: Optional[Tuple[str, str, str]]) -> StowageError:
-    """The exception for a status of the C++ library, by the name of its code."""
+    """The exception for a status of the C++ library or of a service, by the name of its code."""
     error = _OF_CODE.get(code, InternalError)(message)
     if violation is not None and isinstance(error, InvalidArgument):
         error.field, error.value, error.rule = violation

@@ -113,6 +113,11 @@ class Plan:
         return self._plan.solve_time_ns
 
     @property
+    def revision(self) -> int:
+        """Of a service's plan it grows with every re-solve; 1 of one that was made here."""
+        return self._plan.revision
+
+    @property
     def search_complete(self) -> bool:
         """False: a deadline cut the search short."""
         return self._plan.search_complete
@@ -276,9 +281,9 @@ class Profile:
         which plain training is not valid."""
         return self._profile.store_all_peak_bytes
 
-    def key(self, *, solver: str = "", slots: int = 0, recompute_only: bool = False) -> str:
+    def key(self, *, solver: str = "", slots: int = 0, recompute_only: bool = False, tenant: str = "") -> str:
         """The key under which a service caches its plans, 64 digits; times and names do not change it."""
-        return self._profile.key(solver, slots, recompute_only)
+        return self._profile.key(solver, slots, recompute_only, tenant)
 
     def plan(
         self,
@@ -308,6 +313,13 @@ class Profile:
         """
         arguments = _arguments(solver, slots, threads, deadline_s, table_limit_bytes, recompute_only)
         return _found(self._profile.plan(_budget(budget), arguments))
+
+    def _solve(self, budget_bytes: int, stop: _core.Stop, *, solver: str, slots: int, recompute_only: bool) -> Plan:
+        """plan, until the stop is requested: then it raises Cancelled."""
+        arguments = _core.SolveArguments(
+            solver=solver, slots=slots, threads=1, stop=stop, table_limit_bytes=None, recompute_only=recompute_only
+        )
+        return _found(self._profile.plan(budget_bytes, arguments))
 
     def frontier(
         self,
@@ -344,13 +356,17 @@ class Profile:
         """
         return Plan(self._profile.plan_of_schedule(schedule))
 
-    def plan_from_json(self, text: str) -> Plan:
-        """A plan that ``stowage plan --format=json`` wrote, accepted by the evaluator under this profile's costs.
+    def plan_from_json(self, text: str, *, recompute_only: bool = False) -> Plan:
+        """plan_from_dict of what ``stowage plan --format=json`` or Plan.to_json wrote."""
+        return self.plan_from_dict(_object_of(text), recompute_only=recompute_only)
 
-        Raises InvalidArgument where it is no plan for this profile, FailedPrecondition where its peak is above its
-        budget.
+    def plan_from_dict(self, fields: Mapping[str, Any], *, recompute_only: bool = False) -> Plan:
+        """A plan that somebody else made, accepted by the evaluator under this profile's costs.
+
+        ``recompute_only``: one that copies is not accepted. Raises InvalidArgument where it is no plan for this profile,
+        FailedPrecondition where its peak is above its budget, Infeasible where it is one that says so.
         """
-        return Plan(self._profile.plan_from_dict(_object_of(text)))
+        return _found(self._profile.plan_from_dict(dict(fields), recompute_only))
 
     def __repr__(self) -> str:
         return f"<stowage.Profile {self.name!r}, {self.kind} of {len(self.labels) - 1}>"
@@ -391,7 +407,7 @@ def _arguments(
         solver=solver,
         slots=slots,
         threads=threads,
-        deadline_s=deadline_s,
+        stop=_core.Stop(deadline_s),
         table_limit_bytes=table_limit_bytes,
         recompute_only=recompute_only,
     )

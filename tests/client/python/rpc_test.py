@@ -1,0 +1,403 @@
+"""Plans of a service: a stowaged of the build tree, and one between that alters what it answers."""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+import time
+import warnings
+
+import grpc
+import pytest
+import stowage
+from stowage import _messages, rpc
+from stowage.v1 import plan_pb2, plan_service_pb2, plan_service_pb2_grpc
+
+BIN = pathlib.Path(os.environ["STOWAGE_BIN"])
+DATA = pathlib.Path(__file__).parents[2] / "data"
+STAGE = {
+    "forward_time_ns": 10,
+    "backward_time_ns": 20,
+    "output_bytes": 100,
+    "output_gradient_bytes": 100,
+    "saved_bytes": 300,
+}
+
+
+def chain(stages=8, **changes):
+    return stowage.Profile.of_chain([{**STAGE, **changes}] * stages, input_bytes=100)
+
+
+class Stowaged:
+    def __init__(self, *flags):
+        command = [BIN / "stowaged", "--store=memory", "--listen=127.0.0.1:0", "--metrics_listen=", *flags]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        self.address = re.match(r"listening on (127\.0\.0\.1:\d+|unix:[^,]+),", line).group(1)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.process.terminate()
+        assert self.process.wait(20) == 0
+        self.process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def stowaged():
+    with Stowaged() as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def own_keys(request, monkeypatch):
+    """Tests share a server: each has stages of a kind of its own, and with them keys of its own."""
+    monkeypatch.setitem(STAGE, "op_kind", request.node.name)
+
+
+def test_what_one_job_has_solved_another_one_finds(stowaged):
+    first = rpc.PlanService(stowaged.address, job="one").plan(chain(), "60%")
+    again = rpc.PlanService(stowaged.address, job="two").plan(chain(), "60%")
+    assert (first.source, again.source) == ("solved", "cache")
+    assert first.key == again.key == chain().key()
+    assert first.plan.digest == again.plan.digest == chain().plan("60%").digest
+    assert again.plan.peak_bytes <= again.plan.budget_bytes == chain().budget_bytes("60%")
+    assert (again.plan.makespan_ns, again.plan.revision) == (first.plan.makespan_ns, 1)
+
+
+def test_the_key_is_that_of_the_command(stowaged, tmp_path):
+    """Which plans by the C++ library, and sends the profile of the same file."""
+    fields = json.loads((DATA / "profile_chain.json").read_text())
+    fields["chain"]["stages"][0]["op_kind"] = "of the command"
+    (tmp_path / "p.json").write_text(json.dumps(fields))
+    profile = stowage.Profile.load(tmp_path / "p.json")
+    command = [BIN / "stowage", "plan", f"--profile={tmp_path / 'p.json'}", "--budget=100%", "--recompute_only"]
+    subprocess.run([*command, f"--server={stowaged.address}"], check=True, capture_output=True)
+    answer = rpc.PlanService(stowaged.address).plan(profile, "100%", recompute_only=True)
+    assert answer.source == "cache" and answer.key == profile.key(recompute_only=True) != profile.key()
+    assert rpc.PlanService(stowaged.address).plan(profile, "100%").source == "solved"
+
+
+def test_graphs_and_options_go_to_the_service(stowaged):
+    profile = stowage.Profile.load(DATA / "profile_graph.json")
+    answer = rpc.PlanService(stowaged.address).plan(profile, "90%")
+    assert answer.source == "solved" and answer.plan.schedule() == profile.plan("90%").schedule()
+    service = rpc.PlanService(stowaged.address)
+    chosen = service.plan(chain(), "60%", solver="revolve", slots=100)
+    assert chosen.plan.solver == "revolve" and chosen.key == chain().key(solver="revolve", slots=100)
+    with pytest.raises(stowage.StowageError, match="none"):
+        service.plan(chain(), "60%", solver="none")
+
+
+def test_a_service_says_what_is_wrong(stowaged):
+    service = rpc.PlanService(stowaged.address)
+    with pytest.raises(stowage.Infeasible) as raised:
+        service.plan(chain(), 400)
+    assert raised.value.least_bytes == chain().budget_bytes("least") and raised.value.proven
+    answer = service.plan(chain(), "60%")
+    with pytest.raises(stowage.InvalidArgument) as raised:
+        service.report(answer, steps=-1, step_time_ns=1, peak_bytes=1)
+    assert raised.value.field == "steps" and raised.value.value == "-1" and raised.value.rule
+
+
+def test_another_jobs_plan_that_does_not_hold_here_is_not_taken(stowaged):
+    """The keys are equal, workspaces are not in them."""
+    service = rpc.PlanService(stowaged.address)
+    budget = chain().store_all_peak_bytes
+    assert service.plan(chain(), budget).plan.recomputed_forwards == 0
+    greedy = chain(backward_overhead_bytes=300)
+    assert greedy.key() == chain().key() and greedy.store_all_peak_bytes > budget
+    answer = service.plan(greedy, budget)
+    assert answer.source == "solved" and answer.plan.peak_bytes <= budget and answer.plan.recomputed_forwards > 0
+
+
+def test_reports_are_taken(stowaged):
+    service = rpc.PlanService(stowaged.address, job="reporting")
+    answer = service.plan(chain(), "60%")
+    took = {"steps": 20, "step_time_ns": answer.plan.makespan_ns, "peak_bytes": answer.plan.peak_bytes}
+    assert service.report(answer, **took) == "accepted"
+    assert service.report(answer, **{**took, "peak_bytes": 2**61}) == "absurd"
+    listed = subprocess.run(
+        [BIN / "stowage", "cache", "get", f"--key={answer.key}", f"--server={stowaged.address}", "--format=json"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert '"reports": 1' in listed.stdout
+    with pytest.raises(stowage.FailedPrecondition):
+        service.report(rpc.Answer(chain().plan("60%"), "local"), **took)
+
+
+def test_tenants_have_keys_of_their_own(tmp_path):
+    (tmp_path / "tokens").write_text("secret-of-tenant-a a planner\nsecret-of-tenant-b b planner\n")
+    (tmp_path / "token").write_text("secret-of-tenant-a\n")
+    with Stowaged(f"--listen=unix:{tmp_path / 's'}", f"--token_file={tmp_path / 'tokens'}") as server:
+        of_a = rpc.PlanService(rpc.Server(server.address, token_file=str(tmp_path / "token"))).plan(chain(), "60%")
+        of_b = rpc.PlanService(rpc.Server(server.address, token="secret-of-tenant-b")).plan(chain(), "60%")
+        assert (of_a.source, of_b.source) == ("solved", "solved")
+        assert (of_a.key, of_b.key) == (chain().key(tenant="a"), chain().key(tenant="b"))
+        assert rpc.PlanService(rpc.Server(server.address, token="secret-of-tenant-a")).plan(chain(), "60%").source == "cache"
+        for token in (None, "another-secret-token"):
+            with pytest.raises(stowage.PermissionDenied, match="token"):
+                rpc.PlanService(rpc.Server(server.address, token=token)).plan(chain(), "60%")
+
+
+def certificates(folder):
+    """A CA, and of it a certificate for localhost and one for a client."""
+    run = lambda *arguments: subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)  # noqa: E731
+    run("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=ca", "-days", "2")
+    for name in ("server", "client"):
+        (folder / f"{name}.ext").write_text("subjectAltName=DNS:plans.example\n")
+        run("req", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
+        signing = ["-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-extfile", f"{name}.ext", "-days", "2"]
+        run("x509", "-req", "-in", f"{name}.csr", "-out", f"{name}.pem", *signing)
+    return {name: str(folder / name) for name in ("ca.pem", "server.pem", "server.key", "client.pem", "client.key")}
+
+
+def test_tls_with_certificates_of_both_sides(tmp_path):
+    of = certificates(tmp_path)
+    flags = [f"--tls_cert={of['server.pem']}", f"--tls_key={of['server.key']}", f"--tls_client_ca={of['ca.pem']}"]
+    with Stowaged(*flags, "--allow_san=plans.example") as server:
+        tls = {"tls": True, "ca_file": of["ca.pem"], "server_name": "plans.example"}
+        mine = rpc.Server(server.address, **tls, cert_file=of["client.pem"], key_file=of["client.key"])
+        assert rpc.PlanService(mine).plan(chain(), "60%").source == "solved"
+        for other in (rpc.Server(server.address), rpc.Server(server.address, **tls)):
+            with pytest.warns(UserWarning, match="planned here"):
+                assert rpc.PlanService(other).plan(chain(), "60%").source == "local"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"address": ""},
+        {"ca_file": "ca.pem"},
+        {"tls": True, "cert_file": "client.pem"},
+        {"token": "secret"},
+        {"tls": True, "token": "secret", "token_file": "file"},
+        {"patience_s": 0},
+    ],
+)
+def test_what_contradicts_itself_is_refused(arguments):
+    with pytest.raises(stowage.InvalidArgument) as raised:
+        rpc.Server(**{"address": "plans:7070", **arguments})
+    assert "secret" not in str(raised.value) and "secret" not in repr(rpc.Server("unix:/s", token="secret"))
+
+
+def test_while_a_service_is_away_this_process_plans(monkeypatch):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        service = rpc.PlanService("127.0.0.1:%d" % taken.getsockname()[1])
+        with pytest.warns(UserWarning, match="is stowaged running at"):
+            answer = service.plan(chain(), "60%")
+        assert answer.source == "local" and answer.key is None and answer.plan.digest == chain().plan("60%").digest
+        asked = []
+        monkeypatch.setattr(service, "_ask", lambda *arguments: asked.append(arguments))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # said once
+            assert service.plan(chain(), "60%").source == "local"
+        assert not asked  # left alone for a while
+
+
+def test_a_service_that_does_not_answer_is_not_waited_for():
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        service = rpc.PlanService(rpc.Server("127.0.0.1:%d" % silent.getsockname()[1], patience_s=0.2, timeout_s=600))
+        with pytest.warns(UserWarning, match="has not answered yet"):
+            assert service.plan(chain(), "60%").source == "local"
+
+
+class Between(plan_service_pb2_grpc.PlanServiceServicer):
+    """Hands calls on to a stowaged, and its answers back altered."""
+
+    def __init__(self, address, alter):
+        self._channel = grpc.insecure_channel(address)
+        self._stub = plan_service_pb2_grpc.PlanServiceStub(self._channel)
+        self._alter = alter
+
+    def __enter__(self):
+        self._server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
+        plan_service_pb2_grpc.add_PlanServiceServicer_to_server(self, self._server)
+        self.address = "127.0.0.1:%d" % self._server.add_insecure_port("127.0.0.1:0")
+        self._server.start()
+        return self
+
+    def __exit__(self, *error):
+        self._server.stop(None).wait()
+        self._channel.close()
+
+    def GetCapabilities(self, request, context):
+        return self._stub.GetCapabilities(request)
+
+    def GetPlan(self, request, context):
+        return self._hand_on(self._stub.GetPlan, request, context)
+
+    def ComputePlan(self, request, context):
+        return self._hand_on(self._stub.ComputePlan, request, context)
+
+    def _hand_on(self, call, request, context):
+        try:
+            response = call(request)
+        except grpc.RpcError as error:
+            context.abort(error.code(), error.details())
+        self._alter(response, context)
+        return response
+
+
+def shorter(response, context):
+    del response.plan.schedule.instructions[-1]
+
+
+def other_digest(response, context):
+    response.plan.digest = bytes(32)
+
+
+def no_op(response, context):
+    response.plan.schedule.instructions[0].op = 99
+
+
+def none(response, context):
+    response.plan.CopyFrom(plan_pb2.Plan())
+
+
+def other_key(response, context):
+    response.key.digest = bytes(32)
+
+
+def no_key(response, context):
+    response.key.digest = b"short"
+
+
+def no_source(response, context):
+    if isinstance(response, plan_service_pb2.ComputePlanResponse):
+        response.source = 0
+
+
+@pytest.mark.parametrize("alter", [shorter, other_digest, no_op, none, no_key, no_source])
+def test_an_answer_that_is_no_plan_is_refused(stowaged, alter):
+    with Between(stowaged.address, alter) as server:
+        with pytest.raises(stowage.InternalError, match="server"):
+            rpc.PlanService(server.address).plan(chain(), "60%")
+
+
+def test_a_plan_under_a_key_that_was_not_asked_for_is_refused(stowaged):
+    rpc.PlanService(stowaged.address).plan(chain(), "60%")
+    with Between(stowaged.address, other_key) as server:
+        with pytest.raises(stowage.InternalError, match="key"):
+            rpc.PlanService(server.address).plan(chain(), "60%")
+
+
+def test_a_plan_above_the_budget_is_refused(stowaged):
+    """One that holds, of a larger budget."""
+    plain = rpc.PlanService(stowaged.address).plan(chain(), "100%")
+
+    def another(response, context):
+        for instructions in [response.plan.schedule.instructions]:
+            del instructions[:]
+            for i in plain.plan.schedule():
+                instructions.add(op="OP_" + i.op.upper().replace("-", "_"), stage=i.stage, stream="STREAM_COMPUTE")
+        response.plan.digest = bytes.fromhex(plain.plan.digest)
+
+    with Between(stowaged.address, another) as server:
+        with pytest.raises(stowage.InternalError, match="exceeds the budget"):
+            rpc.PlanService(server.address).plan(chain(), "60%")
+
+
+def test_that_nothing_fits_is_not_taken_on_trust(stowaged):
+    def infeasible(response, context):
+        request = _messages.compute_plan_request(chain(), 400, _messages.Options(), "")
+        response.plan.CopyFrom(server._stub.ComputePlan(request).plan)
+        assert response.plan.status == plan_pb2.PLAN_STATUS_PROVEN_INFEASIBLE
+
+    with Between(stowaged.address, infeasible) as server:
+        with pytest.warns(UserWarning, match="planned here"):
+            assert rpc.PlanService(server.address).plan(chain(), "60%").source == "local"
+
+
+def test_a_busy_service_is_asked_again(stowaged):
+    refused = []
+
+    def first_busy(response, context):
+        if not refused:
+            refused.append(response)
+            context.abort(grpc.StatusCode.UNAVAILABLE, "draining")
+
+    with Between(stowaged.address, first_busy) as server:
+        assert rpc.PlanService(server.address).plan(chain(), "60%").source in ("solved", "cache")
+    assert refused
+
+
+def test_a_slow_service_is_overtaken_and_still_learns_the_plan(stowaged):
+    def slow(response, context):
+        time.sleep(1.0)
+
+    with Between(stowaged.address, slow) as server:
+        with pytest.warns(UserWarning, match="has not answered yet"):
+            answer = rpc.PlanService(rpc.Server(server.address, patience_s=0.1)).plan(chain(), "60%")
+        assert answer.source == "local"
+    assert rpc.PlanService(stowaged.address).plan(chain(), "60%").source == "cache"
+
+
+def test_a_long_solve_here_ends_when_the_service_answers(stowaged):
+    profile = stowage.Profile.load(DATA / "chain_gpt_339.json")
+    arguments = {"solver": "non_persistent", "slots": 200}
+    rpc.PlanService(stowaged.address).plan(profile, "70%", **arguments)
+
+    def slow(response, context):
+        time.sleep(0.3)
+
+    with Between(stowaged.address, slow) as server:
+        answer = rpc.PlanService(rpc.Server(server.address, patience_s=0.01)).plan(profile, "70%", **arguments)
+    assert answer.source == "cache"
+
+
+def test_children_that_were_forked_are_told(stowaged):
+    program = f"""
+import os, stowage
+from stowage import rpc
+profile = stowage.Profile.of_chain([{STAGE!r}] * 8)
+service = rpc.PlanService({stowaged.address!r})
+service.plan(profile, "60%")
+child = os.fork()
+if child == 0:
+    try:
+        service.plan(profile, "60%")
+    except stowage.FailedPrecondition as error:
+        os._exit(7 if "forked" in str(error) else 8)
+    os._exit(9)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), service.plan(profile, "60%").source)
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
+    assert ran.stdout.split() == ["7", "cache"], ran.stderr
+
+
+def test_a_job_is_called_what_its_launcher_says(monkeypatch):
+    for name in ("STOWAGE_JOB", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "TORCHELASTIC_RUN_ID", "PMIX_NAMESPACE"):
+        monkeypatch.delenv(name, raising=False)
+    assert rpc.job_name().endswith(f":{os.getpid()}")
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    assert rpc.job_name().endswith(f":{os.getpid()}")
+    monkeypatch.setenv("LSB_JOBID", "12")
+    monkeypatch.setenv("LSB_JOBINDEX", "3")
+    assert rpc.job_name() == "lsf:12.3"
+    monkeypatch.setenv("STOWAGE_JOB", "x" * 200)
+    assert rpc.job_name() == "x" * 128
+
+
+def test_without_grpc_the_rest_works_and_this_says_what_is_missing():
+    program = """
+import sys
+sys.modules["grpc"] = None
+import stowage
+try:
+    import stowage.rpc
+except stowage.FailedPrecondition as error:
+    print(error)
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
+    assert ran.stdout.strip() == "stowage.rpc needs the module grpc: pip install 'stowage[rpc]'", ran.stderr
