@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 import functools
 import operator
+import statistics
 import threading
 import types
 import warnings
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 import torch
 
@@ -18,9 +19,42 @@ from stowage._caches import FilledCache, with_own_caches
 from stowage._measuring import Watch, bytes_of, gradient_bytes, own_bytes
 from stowage._run import Call, Run
 from stowage._versions import Autocast, flatten
+from stowage.errors import StowageError
 from stowage.planning import Budget, Plan, Profile
 
+if TYPE_CHECKING:
+    from stowage.rpc import Answer, PlanService
+
 MOST_SHAPES = 64  # of batches, whose plans are kept
+REPORTED_STEPS = 20
+
+
+class Report:
+    """What the first steps by a service's plan take, sent once."""
+
+    def __init__(self, service: PlanService, answer: Answer) -> None:
+        self._service = service
+        self._answer = answer
+        self._times_ns: List[int] = []
+        self._peaks_bytes: List[int] = []
+
+    def add(self, time_ns: int, peak_bytes: int, failed: Callable[[str], None]) -> None:
+        if len(self._times_ns) == REPORTED_STEPS:
+            return
+        self._times_ns.append(time_ns)
+        self._peaks_bytes.append(peak_bytes)
+        if len(self._times_ns) == REPORTED_STEPS:
+            threading.Thread(target=self._send, args=(failed,), name="stowage-report", daemon=True).start()
+
+    def _send(self, failed: Callable[[str], None]) -> None:
+        took = {
+            "step_time_ns": int(statistics.median(self._times_ns)),
+            "peak_bytes": int(statistics.median(self._peaks_bytes)),
+        }
+        try:
+            self._service.report(self._answer, steps=REPORTED_STEPS, **took)
+        except StowageError as error:
+            failed(f"could not report to the service: {error}")
 
 
 class Book:
@@ -36,8 +70,10 @@ class Book:
         self.early_bytes = 0  # what a backward holds while the block is recomputed for it
         self.profile: Optional[Profile] = None
         self.plan: Optional[Plan] = None
+        self.source = "local"
+        self.report: Optional[Report] = None  # that a service is to get
         self.steps = _steps.Steps(_steps.each_block(length), length)
-        self._head: Optional[Tuple[int, int]] = None
+        self._head: Optional[Tuple[int, int, int]] = None
 
     def block_measured(self, block: int, costs: _measuring.BlockCosts) -> bool:
         """True where the block must be kept, so that the steps are others from now on."""
@@ -48,10 +84,10 @@ class Book:
         self.steps = _steps.Steps(_steps.each_block(self.length, list(self.kept)), self.length, list(self.kept))
         return True
 
-    def head_measured(self, peak_bytes: int, left_bytes: int) -> None:
-        """What the head and the loss take beyond the activations, and what of it is still held at their end."""
+    def head_measured(self, peak_bytes: int, left_bytes: int, time_ns: int) -> None:
+        """What the head and the loss take beyond the activations, both ways, and what of it is still held at their end."""
         if self._head is None:
-            self._head = max(0, peak_bytes), left_bytes
+            self._head = max(0, peak_bytes), left_bytes, time_ns
 
     @property
     def is_complete(self) -> bool:
@@ -61,24 +97,27 @@ class Book:
         """Of a book that is complete."""
         assert self._head is not None
         stages = [stage for stage in self.stages if stage is not None]
-        peak, left = self._head
+        peak, left, time_ns = self._head
         # What the caller goes on holding, logits say, is there for the whole backward. The head has let go of its input,
         # but for a block that is kept.
         freed = 0 if stages[-1]["must_keep"] else stages[-1]["output_bytes"]
         held = max(0, left + freed - stages[-1]["output_gradient_bytes"])
         loss = {
             "name": "head and loss",
+            "backward_time_ns": time_ns,
             "forward_saving_overhead_bytes": peak,
             "forward_overhead_bytes": peak,
             "backward_overhead_bytes": peak,
             "must_keep": True,
         }
-        return Profile.of_chain(
-            stages,
-            input_bytes=self.input_bytes + self.held_bytes + self.early_bytes + held,
-            input_gradient_bytes=self.input_gradient_bytes,
-            loss=loss,
-            name=name,
+        chain = {
+            "stages": stages,
+            "input_bytes": self.input_bytes + self.held_bytes + self.early_bytes + held,
+            "input_gradient_bytes": self.input_gradient_bytes,
+            "loss": loss,
+        }
+        return Profile.from_dict(
+            {"name": name, "device": _measuring.device_now(), "cost_source": "COST_SOURCE_MEASURED", "chain": chain}
         )
 
 
@@ -126,9 +165,12 @@ class _Inside:
 class Chain:
     """Blocks in the order in which a model calls them."""
 
-    def __init__(self, model: torch.nn.Module, blocks: Sequence[torch.nn.Module], budget: Budget) -> None:
+    def __init__(
+        self, model: torch.nn.Module, blocks: Sequence[torch.nn.Module], budget: Budget, service: Optional[PlanService]
+    ) -> None:
         self.length = len(blocks)
         self.budget = budget
+        self._service = service
         self.name = type(model).__name__
         self.runs: weakref.WeakSet[Run] = weakref.WeakSet()
         self.books: Dict[Any, Book] = {}
@@ -226,7 +268,12 @@ class Chain:
 
     def _make_plan(self, book: Book) -> None:
         book.profile = book.make_profile(self.name)
-        plan = book.profile.plan(self.budget, recompute_only=True)
+        if self._service is None:
+            plan = book.profile.plan(self.budget, recompute_only=True)
+        else:
+            answer = self._service.plan(book.profile, self.budget, recompute_only=True)
+            plan, book.source = answer.plan, answer.source
+            book.report = None if answer.key is None else Report(self._service, answer)
         book.steps = _steps.Steps(plan.schedule(), self.length, list(book.kept))
         book.plan = plan
 
@@ -270,8 +317,10 @@ class Chain:
     def count_restart(self) -> None:
         self.restarts += 1
 
-    def step_measured(self, peak_bytes: int) -> None:
+    def step_measured(self, book: Book, peak_bytes: int, time_ns: int, planned: bool) -> None:
         self.measured_peak_bytes = peak_bytes
+        if planned and book.report is not None:
+            book.report.add(time_ns, peak_bytes, self.notes.append)
 
     def note_failure(self, error: BaseException) -> None:
         try:

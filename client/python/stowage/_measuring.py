@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optiona
 import torch
 
 from stowage._run import Call, Stop, _no_unpack, _Other, _Plain, restored, saved_tensors_hooks
-from stowage._versions import leaves_of, queue_callback, storage_bytes, storage_id
+from stowage._versions import Autocast, leaves_of, queue_callback, storage_bytes, storage_id
 from stowage.errors import ExecutionError, FailedPrecondition
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ except ImportError:
     _torch = None  # type: ignore[assignment]
 
 ROUNDS = 2  # the first warms up
+COSTS_VERSION = 1  # of how they are measured: costs of another version are not to be compared
 
 
 def require_meter() -> None:
@@ -42,6 +43,21 @@ def current_bytes() -> int:
 def take_peak_bytes() -> int:
     """The most that was held since the last call."""
     return _torch.take_recent_peak_bytes()
+
+
+def device_now() -> Dict[str, Any]:
+    """Where blocks are measured, as profiles say it: all that decides which kernels run and what they save."""
+    settings = {
+        "threads": torch.get_num_threads(),
+        "deterministic": int(torch.are_deterministic_algorithms_enabled()),
+        "mkldnn": int(torch.backends.mkldnn.enabled) if hasattr(torch.backends.mkldnn, "enabled") else 1,
+        "python_costs": COSTS_VERSION,
+    }
+    autocast = Autocast.now()
+    if autocast.enabled:
+        settings["autocast"] = str(autocast.dtype)
+    text = " ".join(f"{name}={value}" for name, value in settings.items())
+    return {"model": "cpu", "framework": f"torch {torch.__version__}", "math_settings": text}
 
 
 def bytes_of(tensors: Iterable[Any]) -> int:
@@ -317,12 +333,15 @@ class Watch:
     def __init__(self, chain: Chain, book: Book, inputs: List[Any]) -> None:
         self._chain = chain
         self._book = book
+        self._planned = book.plan is not None
+        self._begun_ns = time.perf_counter_ns()
         self._start = current_bytes() - bytes_of(inputs)
         self._peak = 0
         self._grown = 0
         self._block = chain.length + 1  # whose backward runs; length + 1 is the head's
         self._gradients: List[int] = []
         self._forward_end = 0
+        self._forward_end_ns = 0
         self._going = True
         # What comes before the blocks has a backward after theirs.
         before = [i for i in inputs if i.grad_fn is not None]
@@ -335,6 +354,7 @@ class Watch:
         """After the last block's forward."""
         self._take()
         self._forward_end = current_bytes()
+        self._forward_end_ns = time.perf_counter_ns()
         self._gradients = [self._chain.held_gradients(block) for block in range(self._chain.length + 2)]
         for output in outputs:
             if isinstance(output, torch.Tensor) and output.grad_fn is not None:
@@ -358,7 +378,8 @@ class Watch:
             return
         peak = self._take()
         self._add_grown(self._block)
-        self._book.head_measured(peak - self._forward_end, current_bytes() - self._forward_end - self._grown)
+        took = time.perf_counter_ns() - self._forward_end_ns
+        self._book.head_measured(peak - self._forward_end, current_bytes() - self._forward_end - self._grown, took)
         self._block = self._chain.length
         queue_callback(self.end)
 
@@ -379,7 +400,7 @@ class Watch:
         if self._going:
             self._take()
             self._going = False
-            self._chain.step_measured(self._peak)
+            self._chain.step_measured(self._book, self._peak, time.perf_counter_ns() - self._begun_ns, self._planned)
 
     def _take(self) -> int:
         peak = take_peak_bytes()

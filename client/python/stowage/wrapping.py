@@ -9,7 +9,7 @@ second step on the model trains by the plan that is made from these measurements
 from __future__ import annotations
 
 import weakref
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Sequence, Tuple, TypeVar, Union
 
 import torch
 
@@ -18,8 +18,12 @@ from stowage._chain import Chain, PlannedForward
 from stowage.errors import FailedPrecondition, InvalidArgument, NotFound
 from stowage.planning import Budget, Plan, Profile
 
+if TYPE_CHECKING:
+    from stowage.rpc import PlanService, Server
+
 Model = TypeVar("Model", bound=torch.nn.Module)
 Blocks = Union[None, str, Iterable[torch.nn.Module]]
+Service = Union[None, str, "Server"]
 
 
 class Training:
@@ -46,6 +50,12 @@ class Training:
     def plan(self) -> Optional[Plan]:
         """None before the second step."""
         return None if self._chain.last_book is None else self._chain.last_book.plan
+
+    @property
+    def source(self) -> Optional[str]:
+        """Where the plan comes from: "cache", "solved" or "shared" of a service, or "local". None before there is one."""
+        book = self._chain.last_book
+        return None if book is None or book.plan is None else book.source
 
     @property
     def predicted_peak_bytes(self) -> Optional[int]:
@@ -111,7 +121,7 @@ class Training:
         return f"<stowage.Training of {len(self._blocks)} blocks within {self.budget!r}: {self.plan!r}>"
 
 
-def wrap(model: Model, budget: Budget, blocks: Blocks = None) -> Model:
+def wrap(model: Model, budget: Budget, blocks: Blocks = None, *, server: Service = None) -> Model:
     """Has the model train within the budget. Returns the same model, whose ``stowage`` attribute is a Training.
 
     ``budget``: bytes as an int, text such as "8GiB", a share such as "60%" of what plain training of these blocks takes, or
@@ -120,6 +130,9 @@ def wrap(model: Model, budget: Budget, blocks: Blocks = None) -> Model:
 
     ``blocks``: the modules that the model calls one after the other, or the path of a ModuleList or Sequential that has
     them ("model.layers"). Left out: those of a Sequential, else the longest list of modules of one type in the model.
+
+    ``server``: the service that plans are asked of, "host:port" or a stowage.rpc.Server, which says what that means; what the
+    first steps by its plan take is reported to it. Left out, this process plans.
 
     Parameters, buffers, names, hooks, copies and pickles of the model stay what they are; under no_grad the model runs as
     if it were not wrapped. The step that is measured, the first with each shape of batch, takes three to four times as
@@ -131,7 +144,7 @@ def wrap(model: Model, budget: Budget, blocks: Blocks = None) -> Model:
     found = _blocks_of(model, blocks)
     _check(model, found)
     _measuring.require_meter()
-    chain = Chain(model, found, _checked(budget))
+    chain = Chain(model, found, _checked(budget), _service_of(server))
     for block in {id(block): block for block in found}.values():
         block.__dict__["forward"] = PlannedForward(chain, block)
     model.__dict__["stowage"] = Training(chain, found)
@@ -146,6 +159,14 @@ def unwrap(model: Model) -> Model:
     training._unwrap()
     del model.__dict__["stowage"]
     return model
+
+
+def _service_of(server: Service) -> Optional[PlanService]:
+    if server is None:
+        return None
+    from stowage.rpc import PlanService
+
+    return PlanService(server)
 
 
 def _checked(budget: Budget) -> Budget:

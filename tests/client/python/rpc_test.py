@@ -376,6 +376,14 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), service.plan(profile, 
     assert ran.stdout.split() == ["7", "cache"], ran.stderr
 
 
+def test_what_the_page_shows(stowaged, capsys):
+    page = pathlib.Path(__file__).parents[3] / "client/python/README.md"
+    block = page.read_text().split("```python\n")[3].split("```")[0]
+    assert "plans:7070" in block
+    exec(block.replace("plans:7070", stowaged.address), {"profile": chain()})
+    assert capsys.readouterr().out.startswith("solved " + chain().key())
+
+
 def test_a_job_is_called_what_its_launcher_says(monkeypatch):
     for name in ("STOWAGE_JOB", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "TORCHELASTIC_RUN_ID", "PMIX_NAMESPACE"):
         monkeypatch.delenv(name, raising=False)

@@ -1,0 +1,78 @@
+"""Models trained by plans of a service."""
+
+import copy
+import subprocess
+import sys
+import time
+
+import pytest
+import stowage
+import torch
+from networks import Mlp
+from rpc_test import BIN, Stowaged
+from stowage import _chain
+from torch import nn
+from wrapping_test import assert_equal, outcome, step_on
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def stowaged():
+    with Stowaged() as server:
+        yield server
+
+
+def listed(server, key):
+    command = [BIN / "stowage", "cache", "get", f"--key={key}", f"--server={server.address}", "--format=json"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def test_a_training_by_a_services_plan(stowaged, monkeypatch):
+    monkeypatch.setattr(_chain, "REPORTED_STEPS", 3)
+    plain = nn.Sequential(*[Mlp(64) for _ in range(6)])
+    model = stowage.wrap(copy.deepcopy(plain), "60%", server=stowaged.address)
+    step = step_on(torch.randn(32, 64))
+    for number in range(5):
+        assert_equal(outcome(model, step, number), outcome(plain, step, number))
+    training = model.stowage
+    assert training.source == "solved" and training.measured_peak_bytes <= training.plan.peak_bytes
+    assert sum(training.recomputed) == training.plan.recomputed_forwards > 0
+    key = training.profile.key(recompute_only=True)
+    until = time.monotonic() + 20
+    while '"reports": 1' not in listed(stowaged, key) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert '"reports": 1' in listed(stowaged, key) and not training.notes
+
+
+def test_the_next_job_of_the_same_model_has_it_from_the_cache(stowaged):
+    """A process of its own: nothing that is measured anew is in the key."""
+    program = f"""
+import stowage, torch
+from networks import Mlp
+torch.set_num_threads(1)
+model = stowage.wrap(torch.nn.Sequential(*[Mlp(64) for _ in range(6)]), "60%", server={stowaged.address!r})
+for _ in range(2):
+    model(torch.randn(32, 64)).square().mean().backward()
+print(model.stowage.source, model.stowage.profile.key(), model.stowage.plan.budget_bytes)
+"""
+    said = [
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100).stdout.split()
+        for _ in range(2)
+    ]
+    assert [words[0] for words in said] == ["solved", "cache"] and said[0][1:] == said[1][1:]
+
+
+def test_while_the_service_is_away_a_model_trains_by_its_own_plan():
+    model = stowage.wrap(nn.Sequential(*[Mlp(64) for _ in range(6)]), "60%", server="unix:/nobody/is/here")
+    step = step_on(torch.randn(32, 64))
+    outcome(model, step)
+    with pytest.warns(UserWarning, match="planned here"):
+        outcome(model, step)
+    assert model.stowage.source == "local" and model.stowage.plan.recomputed_forwards > 0
+
+
+def test_what_is_no_server_is_refused_at_once():
+    for server in ("", 7070):
+        with pytest.raises(stowage.InvalidArgument, match="server"):
+            stowage.wrap(nn.Sequential(Mlp(8), Mlp(8)), "60%", server=server)
