@@ -10,13 +10,14 @@ import threading
 import types
 import warnings
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Union
 
 import torch
 
 from stowage import _measuring, _steps
 from stowage._caches import FilledCache, with_own_caches
 from stowage._measuring import Watch, bytes_of, gradient_bytes, own_bytes
+from stowage._resident import DeviceMemory
 from stowage._run import Call, Run
 from stowage._versions import Autocast, flatten
 from stowage.errors import StowageError
@@ -166,7 +167,11 @@ class Chain:
     """Blocks in the order in which a model calls them."""
 
     def __init__(
-        self, model: torch.nn.Module, blocks: Sequence[torch.nn.Module], budget: Budget, service: Optional[PlanService]
+        self,
+        model: torch.nn.Module,
+        blocks: Sequence[torch.nn.Module],
+        budget: Union[Budget, DeviceMemory],
+        service: Optional[PlanService],
     ) -> None:
         self.length = len(blocks)
         self.budget = budget
@@ -260,18 +265,22 @@ class Chain:
                 del self.books[next(iter(self.books))]
             book = self.books[shape] = Book(self.length, inputs)
             book.held_bytes += gradient_bytes(self._tied.values())  # the engine's, until the last of them is there
+        others_bytes = self.budget.see(inputs) if isinstance(self.budget, DeviceMemory) else 0
         if book.plan is None and book.is_complete:
-            self._make_plan(book)
+            self._make_plan(book, others_bytes)
         self.last_book = book
         self.recomputed = [0] * (self.length + 1)
         return Run(self, book.steps, book, Watch(self, book, inputs))
 
-    def _make_plan(self, book: Book) -> None:
+    def _make_plan(self, book: Book, others_bytes: int) -> None:
         book.profile = book.make_profile(self.name)
+        budget = self.budget
+        if isinstance(budget, DeviceMemory):
+            budget = budget.budget_bytes(others_bytes)
         if self._service is None:
-            plan = book.profile.plan(self.budget, recompute_only=True)
+            plan = book.profile.plan(budget, recompute_only=True)
         else:
-            answer = self._service.plan(book.profile, self.budget, recompute_only=True)
+            answer = self._service.plan(book.profile, budget, recompute_only=True)
             plan, book.source = answer.plan, answer.source
             book.report = None if answer.key is None else Report(self._service, answer)
         book.steps = _steps.Steps(plan.schedule(), self.length, list(book.kept))

@@ -15,6 +15,7 @@ import torch
 
 from stowage import _measuring
 from stowage._chain import Chain, PlannedForward
+from stowage._resident import DeviceMemory, Resident
 from stowage.errors import FailedPrecondition, InvalidArgument, NotFound
 from stowage.planning import Budget, Plan, Profile
 
@@ -37,9 +38,14 @@ class Training:
         self._blocks = [weakref.ref(block) for block in blocks]
 
     @property
-    def budget(self) -> Budget:
+    def budget(self) -> Optional[Budget]:
         """As it was given to wrap."""
-        return self._chain.budget
+        return None if isinstance(self._chain.budget, DeviceMemory) else self._chain.budget
+
+    @property
+    def resident(self) -> Optional[Resident]:
+        """What of a device_budget was not the plan's when it was made, bytes; None without one, and before there is a plan."""
+        return self._chain.budget.resident if isinstance(self._chain.budget, DeviceMemory) else None
 
     @property
     def profile(self) -> Optional[Profile]:
@@ -118,15 +124,30 @@ class Training:
         return type(None), ()
 
     def __repr__(self) -> str:
-        return f"<stowage.Training of {len(self._blocks)} blocks within {self.budget!r}: {self.plan!r}>"
+        budget = self._chain.budget
+        within = f"a device of {budget.limit_bytes} bytes" if isinstance(budget, DeviceMemory) else repr(budget)
+        return f"<stowage.Training of {len(self._blocks)} blocks within {within}: {self.plan!r}>"
 
 
-def wrap(model: Model, budget: Budget, blocks: Blocks = None, *, server: Service = None) -> Model:
+def wrap(
+    model: Model,
+    budget: Optional[Budget] = None,
+    blocks: Blocks = None,
+    *,
+    device_budget: Optional[Budget] = None,
+    optimizer: Optional[torch.optim.Optimizer] = None,
+    server: Service = None,
+) -> Model:
     """Has the model train within the budget. Returns the same model, whose ``stowage`` attribute is a Training.
 
     ``budget``: bytes as an int, text such as "8GiB", a share such as "60%" of what plain training of these blocks takes, or
     "least". It covers what the blocks read, make and save, their gradients, workspaces, and what the head and the loss
     take beside; not parameters, their gradients, optimizer state, or what comes before the first block.
+
+    ``device_budget``: in place of ``budget``, bytes or text of all that training may take: the plan gets what parameters, their
+    gradients, buffers, the optimizer's state and what else is live leave of it (Training.resident). State that an ``optimizer``
+    creates in its first step is counted before it is there; without an optimizer, two tensors for each parameter, as Adam has
+    them. What an optimizer takes while it steps, when no activation is held, is not counted.
 
     ``blocks``: the modules that the model calls one after the other, or the path of a ModuleList or Sequential that has
     them ("model.layers"). Left out: those of a Sequential, else the longest list of modules of one type in the model.
@@ -144,7 +165,8 @@ def wrap(model: Model, budget: Budget, blocks: Blocks = None, *, server: Service
     found = _blocks_of(model, blocks)
     _check(model, found)
     _measuring.require_meter()
-    chain = Chain(model, found, _checked(budget), _service_of(server))
+    memory = _memory_of(model, budget, device_budget, optimizer)
+    chain = Chain(model, found, memory, _service_of(server))
     for block in {id(block): block for block in found}.values():
         block.__dict__["forward"] = PlannedForward(chain, block)
     model.__dict__["stowage"] = Training(chain, found)
@@ -169,10 +191,24 @@ def _service_of(server: Service) -> Optional[PlanService]:
     return PlanService(server)
 
 
-def _checked(budget: Budget) -> Budget:
+def _memory_of(
+    model: torch.nn.Module,
+    budget: Optional[Budget],
+    device_budget: Optional[Budget],
+    optimizer: Optional[torch.optim.Optimizer],
+) -> Union[Budget, DeviceMemory]:
     """Raises for what is no budget at all now, not in the second step."""
-    Profile.of_chain([{"output_bytes": 1, "saved_bytes": 1}]).budget_bytes(budget)
-    return budget
+    any_profile = Profile.of_chain([{"output_bytes": 1, "saved_bytes": 1}])
+    if budget is not None and device_budget is None and optimizer is None:
+        any_profile.budget_bytes(budget)
+        return budget
+    if budget is not None or device_budget is None:
+        raise InvalidArgument(
+            "exactly one of budget and device_budget must be given, and an optimizer with device_budget alone"
+        )
+    if isinstance(device_budget, str) and not device_budget[:1].isdigit() or "%" in str(device_budget):
+        raise InvalidArgument(f"device_budget = {device_budget!r}: must be bytes, as an int or as text such as '70GiB'")
+    return DeviceMemory(model, any_profile.budget_bytes(device_budget), optimizer)
 
 
 def _blocks_of(model: torch.nn.Module, blocks: Blocks) -> List[torch.nn.Module]:

@@ -1,0 +1,140 @@
+"""A budget for all that training takes: the figure, and that no step goes beyond it."""
+
+import copy
+import itertools
+
+import pytest
+import stowage
+import torch
+from networks import Decoder, Mlp
+from stowage import _measuring, _resident
+from torch import nn
+
+torch.set_num_threads(1)
+_measuring.require_meter()  # counts from here on: all tensors of the tests are counted
+
+OPTIMIZERS = {
+    "sgd": lambda p: torch.optim.SGD(p, lr=0.01),
+    "momentum": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9),
+    "adam": lambda p: torch.optim.Adam(p, lr=1e-4),
+    "amsgrad": lambda p: torch.optim.Adam(p, lr=1e-4, amsgrad=True),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, lr=1e-4, centered=True),
+    "adagrad": lambda p: torch.optim.Adagrad(p, lr=1e-4),
+}
+
+
+class Net(nn.Module):
+    """Something before the blocks, a buffer, a frozen parameter, and a head."""
+
+    def __init__(self, width=64):
+        super().__init__()
+        self.first = nn.Linear(width, width)
+        self.blocks = nn.ModuleList([Mlp(width) for _ in range(6)])
+        self.norm = nn.BatchNorm1d(width)
+        self.head = nn.Linear(width, 8)
+        self.head.bias.requires_grad_(False)
+
+    def forward(self, x):
+        x = torch.tanh(self.first(x))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+
+def step(model, optimizer, x, steps_optimizer=True):
+    model(x).square().mean().backward()
+    if steps_optimizer:
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_the_state_to_come_is_the_state_that_comes(name):
+    model = Net()
+    optimizer = OPTIMIZERS[name](model.parameters())
+    before = copy.deepcopy((model.state_dict(), optimizer.state_dict()))
+    predicted = _resident.state_to_come_bytes(optimizer)
+    assert str(before) == str((model.state_dict(), optimizer.state_dict()))
+    already = _measuring.bytes_of(_resident._tensors_of(optimizer.state))
+    model(torch.randn(4, 64)).square().mean().backward()
+    optimizer.step()
+    assert already + predicted == _measuring.bytes_of(_resident._tensors_of(optimizer.state))
+    assert _resident.state_to_come_bytes(optimizer) == 0
+
+
+def test_an_optimizer_that_cannot_be_tried_is_taken_for_adam():
+    model = Net()
+    trained = sum(4 * p.numel() for p in model.parameters() if p.requires_grad)
+    optimizer = torch.optim.LBFGS([p for p in model.parameters() if p.requires_grad])  # needs a closure
+    assert _resident.state_to_come_bytes(optimizer) == 2 * trained
+
+
+@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_no_step_goes_beyond_the_device(given, accumulate):
+    """Adam's state comes after the first planned step where gradients are accumulated."""
+    torch.manual_seed(0)
+    start = _measuring.current_bytes()
+    x = torch.randn(512, 64)
+    model = Net()
+    optimizer = OPTIMIZERS["adam"](model.parameters())
+    limit = 6_000_000
+    stowage.wrap(model, device_budget=limit, blocks="blocks", optimizer=optimizer if given else None)
+    for number in range(6):
+        _measuring.take_peak_bytes()
+        step(model, optimizer, x, steps_optimizer=(number + 1) % accumulate == 0)
+        if number > 0:
+            assert _measuring.take_peak_bytes() - start <= limit
+    training, resident = model.stowage, model.stowage.resident
+    assert training.plan.budget_bytes == limit - resident.total_bytes and training.plan.recomputed_forwards > 0
+    assert training.budget is None and str(limit) in repr(training)
+    trained = sum(4 * p.numel() for p in model.parameters() if p.requires_grad)
+    assert resident.parameters_bytes == trained + 4 * 8 and resident.gradients_bytes == trained
+    assert resident.buffers_bytes == 4 * 64 * 2 + 8
+    if given:
+        # What is live between steps, gradients aside, is what was said.
+        said = resident.parameters_bytes + resident.buffers_bytes + resident.optimizer_bytes
+        gradients = _measuring.bytes_of(p.grad for p in model.parameters())
+        extra = _measuring.current_bytes() - start - _measuring.bytes_of([x]) - gradients - said
+        random_state = 2 * 5056  # the last step's, and the one before
+        assert 0 <= extra <= random_state
+
+
+def test_plain_training_takes_more_than_that():
+    """So that the test above shows something."""
+    start = _measuring.current_bytes()
+    x, model = torch.randn(512, 64), Net()
+    optimizer = OPTIMIZERS["adam"](model.parameters())
+    _measuring.take_peak_bytes()
+    for _ in range(2):
+        step(model, optimizer, x)
+    assert _measuring.take_peak_bytes() - start > 6_000_000
+
+
+def test_a_device_that_is_full_says_what_is_resident():
+    model = Decoder()
+    stowage.wrap(model, device_budget="10KiB")
+    words = torch.arange(12).view(2, 6) % 20
+    model(words).sum().backward()
+    with pytest.raises(stowage.Infeasible, match="parameters_bytes=") as raised:
+        model(words)
+    assert raised.value.budget_bytes == 10240 and raised.value.least_bytes > 10240
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{}, *({"device_budget": b} for b in ("60%", "least", "much", -1, True))]
+    + [{"budget": "60%", "device_budget": "1GiB"}, {"budget": "60%", "optimizer": torch.optim.SGD([torch.zeros(1)], lr=1)}],
+)
+def test_what_is_no_device_is_refused(arguments):
+    with pytest.raises(stowage.InvalidArgument):
+        stowage.wrap(nn.Sequential(Mlp(8), Mlp(8)), **arguments)
+
+
+def test_shapes_have_their_own_plans_within_the_device():
+    model = Net()
+    optimizer = OPTIMIZERS["adam"](model.parameters())
+    stowage.wrap(model, device_budget=6_000_000, blocks="blocks", optimizer=optimizer)
+    for rows, _ in itertools.product((512, 256), range(2)):
+        step(model, optimizer, torch.randn(rows, 64))
+    assert model.stowage.plan.recomputed_forwards == 0 and model.stowage.measured_peak_bytes <= model.stowage.plan.peak_bytes
