@@ -208,6 +208,7 @@ class Chain:
                     seen.add(id(parameter))
                     self._by_backward[number].append((parameter, own_bytes(parameter)))
         model = self._model()
+        self.has_tied = model is not None and _has_tied(model, [block for block in blocks if block is not None])
         if model is not None:
             self._by_backward[self.length + 1] = [(p, own_bytes(p)) for p in model.parameters() if id(p) not in seen]
 
@@ -344,6 +345,15 @@ class Chain:
         if note not in self.notes:
             self.notes.append(note)
             warnings.warn(f"stowage: {note}", stacklevel=3)
+
+
+def _has_tied(model: torch.nn.Module, blocks: Sequence[torch.nn.Module]) -> bool:
+    """Whether several blocks use a parameter, or a block and what is beside the blocks."""
+    places = [list(block.modules()) for block in blocks]
+    inside = {id(module) for place in places for module in place}
+    places.append([module for module in model.modules() if id(module) not in inside])
+    owned = [{id(p) for module in place for p in module._parameters.values() if p is not None} for place in places]
+    return sum(map(len, owned)) > len(set().union(*owned))
 
 
 class PlannedForward:

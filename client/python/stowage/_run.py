@@ -217,6 +217,10 @@ class Run:
                 out = function(*args, **kwargs)
             else:
                 out = self._hooked_forward(step, call, args, kwargs)
+                if step.op != _steps.SAVE and call.autocast.enabled and not self.chain.has_tied:
+                    # Else it holds the casts of the block's weights to the end of the autocast region. Tied weights share a
+                    # cast, and with it how their gradients are rounded.
+                    torch.clear_autocast_cache()
         except BaseException as error:
             self.fail(error)
             raise
