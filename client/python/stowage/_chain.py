@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence,
 
 import torch
 
-from stowage import _measuring, _steps
+from stowage import _measuring, _moving, _steps
 from stowage._caches import FilledCache, with_own_caches
 from stowage._measuring import Watch, bytes_of, gradient_bytes, own_bytes
+from stowage._moving import HostPool, Moves
 from stowage._resident import DeviceMemory
 from stowage._run import Call, Run
 from stowage._versions import Autocast, flatten
@@ -33,9 +34,10 @@ REPORTED_STEPS = 20
 class Report:
     """What the first steps by a service's plan take, sent once."""
 
-    def __init__(self, service: PlanService, answer: Answer) -> None:
+    def __init__(self, service: PlanService, answer: Answer, beside_bytes: int) -> None:
         self._service = service
         self._answer = answer
+        self._beside_bytes = beside_bytes
         self._times_ns: List[int] = []
         self._peaks_bytes: List[int] = []
 
@@ -43,7 +45,7 @@ class Report:
         if len(self._times_ns) == REPORTED_STEPS:
             return
         self._times_ns.append(time_ns)
-        self._peaks_bytes.append(peak_bytes)
+        self._peaks_bytes.append(peak_bytes - self._beside_bytes)
         if len(self._times_ns) == REPORTED_STEPS:
             threading.Thread(target=self._send, args=(failed,), name="stowage-report", daemon=True).start()
 
@@ -94,8 +96,8 @@ class Book:
     def is_complete(self) -> bool:
         return self._head is not None and all(stage is not None for stage in self.stages[1:])
 
-    def make_profile(self, name: str) -> Profile:
-        """Of a book that is complete."""
+    def make_profile(self, name: str, link: Optional[Dict[str, Any]]) -> Profile:
+        """Of a book that is complete, with a link to host memory where plans may copy."""
         assert self._head is not None
         stages = [stage for stage in self.stages if stage is not None]
         peak, left, time_ns = self._head
@@ -118,7 +120,12 @@ class Book:
             "loss": loss,
         }
         return Profile.from_dict(
-            {"name": name, "device": _measuring.device_now(), "cost_source": "COST_SOURCE_MEASURED", "chain": chain}
+            {
+                "name": name,
+                "device": {**_measuring.device_now(), **(link or {})},
+                "cost_source": "COST_SOURCE_MEASURED",
+                "chain": chain,
+            }
         )
 
 
@@ -171,11 +178,15 @@ class Chain:
         model: torch.nn.Module,
         blocks: Sequence[torch.nn.Module],
         budget: Union[Budget, DeviceMemory],
+        host_bytes: int,
         service: Optional[PlanService],
     ) -> None:
         self.length = len(blocks)
         self.budget = budget
         self._service = service
+        self._host_bytes = host_bytes
+        self._pool = HostPool(host_bytes)
+        self._measured_link: Optional[Dict[str, Any]] = None
         self.name = type(model).__name__
         self.runs: weakref.WeakSet[Run] = weakref.WeakSet()
         self.books: Dict[Any, Book] = {}
@@ -274,18 +285,35 @@ class Chain:
         return Run(self, book.steps, book, Watch(self, book, inputs))
 
     def _make_plan(self, book: Book, others_bytes: int) -> None:
-        book.profile = book.make_profile(self.name)
+        may_copy = self._host_bytes > 0 and not book.kept
+        book.profile = book.make_profile(self.name, self._link() if may_copy else None)
         budget = self.budget
         if isinstance(budget, DeviceMemory):
             budget = budget.budget_bytes(others_bytes)
-        if self._service is None:
-            plan = book.profile.plan(budget, recompute_only=True)
+        if may_copy:
+            plan = _moving.plan_beside_input(book.profile, budget, functools.partial(self._ask, book))
         else:
-            answer = self._service.plan(book.profile, budget, recompute_only=True)
-            plan, book.source = answer.plan, answer.source
-            book.report = None if answer.key is None else Report(self._service, answer)
+            plan = self._ask(book, book.profile, budget, recompute_only=True)
         book.steps = _steps.Steps(plan.schedule(), self.length, list(book.kept))
         book.plan = plan
+
+    def _ask(self, book: Book, profile: Profile, budget: Budget, beside_bytes: int = 0, recompute_only: bool = False) -> Plan:
+        """A plan of the service or of this process. ``beside_bytes``: what steps hold and the profile does not have."""
+        if self._service is None:
+            return profile.plan(budget, recompute_only=recompute_only)
+        answer = self._service.plan(profile, budget, recompute_only=recompute_only)
+        book.source = answer.source
+        book.report = None if answer.key is None else Report(self._service, answer, beside_bytes)
+        return answer.plan
+
+    def _link(self) -> Dict[str, Any]:
+        if self._measured_link is None:
+            self._measured_link = _moving.measured_link(self._host_bytes)
+        return self._measured_link
+
+    def moves(self) -> Moves:
+        """Of a new run."""
+        return Moves(self._pool)
 
     def before_forward(self, run: Run, block: int, call: Call) -> None:
         """Measures the block if it is the first of its shape."""
@@ -307,6 +335,8 @@ class Chain:
         if run.book.block_measured(block, costs):
             run.plan = run.book.steps
             run.steps = run.plan.steps
+            if self._host_bytes:
+                self._say(f"block {block} is kept ({costs.kept_because}): nothing goes to the host")
 
     def copies_of_state(self, module: torch.nn.Module) -> List[Tuple[torch.Tensor, torch.Tensor]]:
         places = self._state.get(id(module))

@@ -189,6 +189,7 @@ class Run:
         self.slots: List[List[weakref.ref[Slot]]] = [[] for _ in range(length + 2)]
         self.metas: List[List[Meta]] = [[] for _ in range(length + 2)]
         self.activations: Dict[int, Activation] = {START: {}}
+        self.moves = chain.moves()
         self.next_step = 0
         self.current = length + 1  # the block whose backward runs
         self.backward_step: Optional[Step] = None
@@ -204,10 +205,10 @@ class Run:
     def forward(self, block: int, module: torch.nn.Module, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """The block's first forward."""
         at = self.plan.first_at[block]
+        call = self._record(block, module, function, args, kwargs)
         while self.next_step < at:
             self._execute(self.steps[self.next_step])
             self.next_step += 1
-        call = self._record(block, module, function, args, kwargs)
         self.in_forward = block
         try:
             self.chain.before_forward(self, block, call)
@@ -228,9 +229,7 @@ class Run:
             self.in_forward = 0
         self.next_step = at + 1
         self._release(step)
-        while self.steps[self.next_step].op in _steps.DROPS:
-            self._execute(self.steps[self.next_step])
-            self.next_step += 1
+        self._execute_drops(block)
         leaves = leaves_of(out)
         self.outputs = [weakref.ref(leaf) if isinstance(leaf, torch.Tensor) else None for leaf in leaves]
         if block == self.plan.length:
@@ -238,6 +237,17 @@ class Run:
         elif step.plain:
             self.watch.mark(block, leaves)
         return out
+
+    def _execute_drops(self, block: int) -> None:
+        """Those after the block's forward; after the last block's, what goes to the host before or after the loss, too."""
+        is_last = block == self.plan.length
+        while True:
+            step = self.steps[self.next_step]
+            of_loss = step.op == _steps.SAVE and step.block > self.plan.length
+            if step.op not in _steps.DROPS and not (is_last and (of_loss or step.op in _steps.OFFLOADS)):
+                return
+            self._execute(step)
+            self.next_step += 1
 
     def _record(self, block: int, module: torch.nn.Module, function: Callable[..., Any], args: Any, kwargs: Any) -> Call:
         call = Call(function, module)
@@ -323,6 +333,7 @@ class Run:
         return True
 
     def _advance(self) -> None:
+        self._finish_backward()  # of a block that needed nothing
         step = self.steps[self.next_step]
         self.next_step += 1
         if step.op != _steps.BACKWARD:
@@ -336,6 +347,7 @@ class Run:
     def _restart(self) -> None:
         """A second backward: from the input on, all forwards by the plan once more."""
         self.activations = {START: {}}
+        self.moves.clear()
         for block in range(1, self.plan.length + 1):
             self._clear(block)
         self.steps = self.plan.again
@@ -360,8 +372,12 @@ class Run:
         if step.op in _steps.FORWARDS:
             if step.block <= self.plan.length:
                 self._recompute(step)
+        elif step.op in _steps.MOVES:
+            self.moves.execute(self, step)
         elif step.op == _steps.DROP_SAVED or (step.op == _steps.DISCARD and step.saved):
             self._clear(step.block)
+        if step.op == _steps.DISCARD:
+            self.moves.drop(step.block, step.saved)
 
     # ---------------------------------------------------------------- recomputes
 
@@ -489,6 +505,7 @@ class Run:
         self.failed = f"{type(error).__name__}: {error}"
         self.chain.note_failure(error)
         self.activations = {}
+        self.moves.clear()
         self.backward_step = None
         for block in range(1, self.plan.length + 1):
             self._clear(block)

@@ -12,18 +12,22 @@ from stowage.errors import InvalidArgument
 
 SAVE, NO_SAVE, NO_SAVE_FREE_INPUT = "forward-save", "forward-no-save", "forward-no-save-free-input"
 BACKWARD, DISCARD, DROP_SAVED = "backward", "discard", "drop-saved-keep-output"
+OFFLOAD_START, OFFLOAD_WAIT = "offload-start", "offload-wait"
+PREFETCH_START, PREFETCH_WAIT = "prefetch-start", "prefetch-wait"
 FORWARDS = (SAVE, NO_SAVE, NO_SAVE_FREE_INPUT)
 DROPS = (DISCARD, DROP_SAVED)
+OFFLOADS = (OFFLOAD_START, OFFLOAD_WAIT)
+MOVES = (*OFFLOADS, PREFETCH_START, PREFETCH_WAIT)
 START = -1
 
 
 class Step:
     """One instruction.
 
-    ``source``: the production of its input that it reads from what is kept; None where it reads the caller's tensor or
-    nothing. ``keep``: a later step reads its output. ``free``: the productions that nobody reads after it. ``gap``: the
-    plan drops the input between this saving forward and the backward, so that what is saved must not hold it. ``plain``:
-    the only forward of its block, and all of it stays: ordinary autograd.
+    ``source``: the production that it moves, or that of its input, where it reads that from what is kept; else None.
+    ``keep``: a later step reads its output, or what it moves. ``free``: the productions that nobody reads after it. ``gap``:
+    the plan drops or moves the input between this saving forward and the backward, or moves what is saved, so that this must
+    not hold the input. ``plain``: the only forward of its block, and all of it stays: ordinary autograd.
     """
 
     __slots__ = ("index", "op", "block", "saved", "first", "source", "keep", "free", "gap", "plain")
@@ -32,7 +36,7 @@ class Step:
         self.index = index
         self.op = op
         self.block = block
-        self.saved = saved  # of a discard: the saved tensors, not the activation
+        self.saved = saved  # of a discard or a copy: the saved tensors, not the activation
         self.first = False
         self.source: Optional[int] = None
         self.keep = False
@@ -48,6 +52,12 @@ class _Held:
         self.plain: List[Optional[int]] = [None] * (length + 2)
         self.saved: List[Optional[int]] = [None] * (length + 2)
         self.plain[0] = START
+        self.away: Dict[Tuple[int, bool], Optional[int]] = {}
+
+    def moved(self, step: Step) -> Optional[int]:
+        """By a copy to the host or back."""
+        key = step.block, step.saved
+        return self.away[key] if key in self.away else (self.saved if step.saved else self.plain)[step.block]
 
     def source(self, block: int) -> Optional[int]:
         plain = self.plain[block]
@@ -65,10 +75,21 @@ class _Held:
             self.saved[block] = self.plain[block - 1] = None
         elif op == DROP_SAVED:
             self.plain[block], self.saved[block] = self.saved[block], None
+        elif op in MOVES:
+            self._move(step)
+        elif self.away.pop((block, step.saved), None) is not None:
+            pass  # on the host
         elif step.saved:
             self.saved[block] = None
         else:
             self.plain[block] = None
+
+    def _move(self, step: Step) -> None:
+        on_device = self.saved if step.saved else self.plain
+        if step.op == OFFLOAD_WAIT:
+            self.away[step.block, step.saved], on_device[step.block] = on_device[step.block], None
+        elif step.op == PREFETCH_WAIT:
+            on_device[step.block] = self.away.pop((step.block, step.saved))
 
 
 class Steps:
@@ -76,14 +97,16 @@ class Steps:
 
     ``kept``: blocks that ordinary autograd keeps, whatever else the plan does: their graphs hold their inputs.
 
-    Raises InvalidArgument for a schedule that has other instructions than recomputing needs, or whose blocks do not first
-    run in order. Everything else is the evaluator's to refuse, before.
+    Raises InvalidArgument for a schedule whose blocks do not first run in order, or that moves the input, parts of what
+    is saved, or what ``kept`` blocks save. Everything else is the evaluator's to refuse, before.
     """
 
     def __init__(self, schedule: Iterable[Sequence[Any]], length: int, kept: Sequence[int] = ()) -> None:
         self.length = length
         self._kept = kept
         self._schedule = [_parts_of(instruction) for instruction in schedule]
+        if kept and any(op in MOVES for op, *_ in self._schedule):
+            raise InvalidArgument("a schedule with copies cannot be followed: graphs of kept blocks hold their inputs")
         self.recomputes = [0] * (length + 2)
         self.steps, self.first_at = self._compile(executor_runs_all=False)
         self._again: Optional[List[Step]] = None
@@ -127,7 +150,8 @@ class Steps:
             elif step.op == BACKWARD or step.op == DROP_SAVED or (step.op == DISCARD and step.saved):
                 saving.pop(step.block, None)
             for block, forward in saving.items():
-                if held.source(block - 1) is None and block not in self._kept:
+                is_away = step.op == OFFLOAD_START and step.saved and step.block == block
+                if (is_away or held.source(block - 1) is None) and block not in self._kept:
                     forward.gap = True
 
     def _find_plain(self, steps: List[Step]) -> None:
@@ -142,7 +166,9 @@ class Steps:
         for step in steps:
             of_caller = step.block > self.length or (step.first and not executor_runs_all)
             reads = not of_caller if step.op in FORWARDS else step.op == BACKWARD and gaps.get(step.block, False)
-            if reads:
+            if step.op in MOVES:
+                step.source = held.moved(step)
+            elif reads:
                 step.source = held.source(step.block - 1)
                 if step.source is None:
                     raise InvalidArgument(f"{step.op} {step.block}: its input is not held")
@@ -154,12 +180,17 @@ class Steps:
             if production != START:
                 steps[production].keep = True
                 steps[reader].free.append(production)
+        for step in steps:
+            if step.op in MOVES and step.source is not None:
+                step.keep = last_reader.get(step.source, START) > step.index
 
 
 def _parts_of(instruction: Sequence[Any]) -> Tuple[str, int, bool]:
     op, block = instruction[0], instruction[1]
-    if op not in FORWARDS and op not in DROPS and op != BACKWARD:
-        raise InvalidArgument(f"{op} {block}: only schedules that recompute are executed")
+    if op not in FORWARDS and op not in DROPS and op not in MOVES and op != BACKWARD:
+        raise InvalidArgument(f"{op} {block}: is no instruction of a chain")
+    if op in MOVES and (block == 0 or (len(instruction) > 4 and instruction[4] != 0)):
+        raise InvalidArgument(f"{op} {block}: neither the input nor parts of what is saved are moved")
     return op, block, len(instruction) > 2 and instruction[2] == "saved"
 
 

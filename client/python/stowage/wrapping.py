@@ -136,6 +136,7 @@ def wrap(
     *,
     device_budget: Optional[Budget] = None,
     optimizer: Optional[torch.optim.Optimizer] = None,
+    host_budget: Optional[Budget] = None,
     server: Service = None,
 ) -> Model:
     """Has the model train within the budget. Returns the same model, whose ``stowage`` attribute is a Training.
@@ -152,6 +153,9 @@ def wrap(
     ``blocks``: the modules that the model calls one after the other, or the path of a ModuleList or Sequential that has
     them ("model.layers"). Left out: those of a Sequential, else the longest list of modules of one type in the model.
 
+    ``host_budget``: bytes or text of host memory that plans may have activations and saved tensors in for a while. Where a
+    block must be kept nothing goes there, and that is said.
+
     ``server``: the service that plans are asked of, "host:port" or a stowage.rpc.Server, which says what that means; what the
     first steps by its plan take is reported to it. Left out, this process plans.
 
@@ -166,7 +170,8 @@ def wrap(
     _check(model, found)
     _measuring.require_meter()
     memory = _memory_of(model, budget, device_budget, optimizer)
-    chain = Chain(model, found, memory, _service_of(server))
+    host_bytes = 0 if host_budget is None else _bytes_of("host_budget", host_budget)
+    chain = Chain(model, found, memory, host_bytes, _service_of(server))
     for block in {id(block): block for block in found}.values():
         block.__dict__["forward"] = PlannedForward(chain, block)
     model.__dict__["stowage"] = Training(chain, found)
@@ -198,17 +203,24 @@ def _memory_of(
     optimizer: Optional[torch.optim.Optimizer],
 ) -> Union[Budget, DeviceMemory]:
     """Raises for what is no budget at all now, not in the second step."""
-    any_profile = Profile.of_chain([{"output_bytes": 1, "saved_bytes": 1}])
     if budget is not None and device_budget is None and optimizer is None:
-        any_profile.budget_bytes(budget)
+        _ANY_PROFILE.budget_bytes(budget)
         return budget
     if budget is not None or device_budget is None:
         raise InvalidArgument(
             "exactly one of budget and device_budget must be given, and an optimizer with device_budget alone"
         )
-    if isinstance(device_budget, str) and not device_budget[:1].isdigit() or "%" in str(device_budget):
-        raise InvalidArgument(f"device_budget = {device_budget!r}: must be bytes, as an int or as text such as '70GiB'")
-    return DeviceMemory(model, any_profile.budget_bytes(device_budget), optimizer)
+    return DeviceMemory(model, _bytes_of("device_budget", device_budget), optimizer)
+
+
+_ANY_PROFILE = Profile.of_chain([{"output_bytes": 1, "saved_bytes": 1}])
+
+
+def _bytes_of(name: str, budget: Budget) -> int:
+    """Of a budget that is no share of anything."""
+    if isinstance(budget, str) and not budget[:1].isdigit() or "%" in str(budget):
+        raise InvalidArgument(f"{name} = {budget!r}: must be bytes, as an int or as text such as '70GiB'")
+    return _ANY_PROFILE.budget_bytes(budget)
 
 
 def _blocks_of(model: torch.nn.Module, blocks: Blocks) -> List[torch.nn.Module]:

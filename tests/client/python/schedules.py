@@ -115,3 +115,71 @@ def recomputes(schedule, length):
 def random_schedule(length, seed):
     rng = random.Random(seed)
     return (persistent if seed % 2 else general)(length, rng)
+
+
+class _Moving:
+    """A schedule with copies to the host and back between its instructions."""
+
+    def __init__(self, length, rng):
+        self.length, self.rng, self.out = length, rng, []
+        self.device, self.host, self.leaving = set(), set(), set()  # (block, is saved)
+
+    def bring(self, held):
+        if held in self.leaving:
+            self.leaving.discard(held)
+            self.put("offload-wait", held)
+            self.device.discard(held)
+            self.host.add(held)
+        if held in self.host:
+            self.put("prefetch-start", held)
+            self.put("prefetch-wait", held)
+            self.host.discard(held)
+            self.device.add(held)
+
+    def put(self, op, held):
+        self.out.append((op, held[0], "saved" if held[1] else "activation"))
+
+    def source(self, block):
+        """The input is on the device."""
+        both = [(block, False), (block, True)]
+        if block and not any(held in self.device for held in both):
+            self.bring(self.rng.choice([held for held in both if held in self.host]))
+
+    def do(self, instruction):
+        op, block, *tensor = instruction
+        own = (block, True) if tensor == ["saved"] else (block, False)
+        if op in (SAVE, NO_SAVE, FREE):
+            self.source(block - 1)
+        touched = {FREE: [(block - 1, False)], BACKWARD: [(block, True), (block - 1, False)], DISCARD: [own]}
+        touched[DROP] = [(block, True)]
+        for held in touched.get(op, []):
+            self.bring(held)
+        if op == BACKWARD:
+            self.source(block - 1)
+        self.out.append(instruction)
+        self.device -= set(touched.get(op, []))
+        if op in (SAVE, NO_SAVE, FREE, DROP):
+            self.device.add((block, op == SAVE))
+
+    def move_some(self):
+        for held in sorted(self.leaving):
+            self.put("offload-wait", held)
+            self.device.discard(held)
+            self.host.add(held)
+        self.leaving.clear()
+        free = sorted(held for held in self.device if 0 < held[0] <= self.length)
+        if free and self.rng.random() < 0.5:
+            held = self.rng.choice(free)
+            self.put("offload-start", held)
+            self.leaving.add(held)
+        elif self.host and self.rng.random() < 0.3:
+            self.bring(self.rng.choice(sorted(self.host)))
+
+
+def with_moves(schedule, length, seed):
+    moving = _Moving(length, random.Random(seed))
+    for number, instruction in enumerate(schedule):
+        moving.do(instruction)
+        if number + 1 < len(schedule):
+            moving.move_some()
+    return moving.out

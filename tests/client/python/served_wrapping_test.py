@@ -63,6 +63,17 @@ print(model.stowage.source, model.stowage.profile.key(), model.stowage.plan.budg
     assert [words[0] for words in said] == ["solved", "cache"] and said[0][1:] == said[1][1:]
 
 
+def test_a_services_plan_may_copy_to_the_host(stowaged):
+    plain = nn.Sequential(*[Mlp(64) for _ in range(5)])
+    model = stowage.wrap(copy.deepcopy(plain), "least", host_budget="1GiB", server=stowaged.address)
+    step = step_on(torch.randn(32, 64))
+    for number in range(3):
+        assert_equal(outcome(model, step, number), outcome(plain, step, number))
+    training = model.stowage
+    assert training.source == "solved" and training.measured_peak_bytes <= training.plan.peak_bytes
+    assert any(instruction.op == "offload-wait" for instruction in training.plan.schedule())
+
+
 def test_while_the_service_is_away_a_model_trains_by_its_own_plan():
     model = stowage.wrap(nn.Sequential(*[Mlp(64) for _ in range(6)]), "60%", server="unix:/nobody/is/here")
     step = step_on(torch.randn(32, 64))
