@@ -26,9 +26,11 @@
 
 namespace stowage {
 
-// The names of an enum's values: specialised with `static constexpr std::pair<E, const char*> kNames[]`.
+// The names of an enum's values: specialised for each enum.
 template <class E>
-struct EnumNames;
+using EnumName = std::pair<E, const char*>;
+template <class E>
+inline constexpr std::nullptr_t kEnumNames = nullptr;
 
 // Python's int, or digits as text; a bool is neither.
 int64_t IntegerOf(pybind11::handle source, const std::string& path);
@@ -78,6 +80,21 @@ class DictWriter {
   pybind11::dict dict_;
 };
 
+// A whole message. `path` is empty, or ends with a dot.
+template <class T>
+void ReadMessage(pybind11::handle source, const std::string& path, T* message) {
+  DictReader reader(source, path);
+  Fields(&reader, message);
+  reader.CheckAllTaken();
+}
+
+template <class T>
+pybind11::dict WriteMessage(T* message) {
+  DictWriter writer;
+  Fields(&writer, message);
+  return writer.dict();
+}
+
 template <class T>
 struct IsVector : std::false_type {};
 template <class T>
@@ -102,7 +119,7 @@ template <class E>
 void ReadEnum(pybind11::handle source, const std::string& path, E* value) {
   const std::string text = pybind11::str(source);
   std::vector<std::string> names;
-  for (const auto& [known, name] : EnumNames<E>::kNames) {
+  for (const auto& [known, name] : kEnumNames<E>) {
     if (text == name) {
       *value = known;
       return;
@@ -150,9 +167,7 @@ void ReadValue(pybind11::handle source, const std::string& path, T* value) {
   } else if constexpr (std::is_enum_v<T>) {
     ReadEnum(source, path, value);
   } else {
-    DictReader reader(source, path + ".");
-    Fields(&reader, value);
-    reader.CheckAllTaken();
+    ReadMessage(source, path + ".", value);
   }
 }
 
@@ -165,16 +180,14 @@ pybind11::object WriteValue(T value) {
   } else if constexpr (std::is_same_v<T, Bytes> || std::is_same_v<T, Nanos>) {
     return pybind11::int_(value.value());
   } else if constexpr (std::is_enum_v<T>) {
-    for (const auto& [known, name] : EnumNames<T>::kNames) {
+    for (const auto& [known, name] : kEnumNames<T>) {
       if (known == value) return pybind11::str(name);
     }
     return pybind11::none();
   } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
     return pybind11::cast(value);
   } else {
-    DictWriter writer;
-    Fields(&writer, &value);
-    return writer.dict();
+    return WriteMessage(&value);
   }
 }
 

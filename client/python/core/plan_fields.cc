@@ -13,36 +13,30 @@ namespace stowage {
 namespace py = pybind11;
 
 template <>
-struct EnumNames<PlanStatus> {
-  static constexpr std::pair<PlanStatus, const char*> kNames[] = {
-      {PlanStatus::kFound, "PLAN_STATUS_FOUND"},
-      {PlanStatus::kProvenInfeasible, "PLAN_STATUS_PROVEN_INFEASIBLE"},
-      {PlanStatus::kNotFound, "PLAN_STATUS_NOT_FOUND"}};
-};
+inline constexpr EnumName<PlanStatus> kEnumNames<PlanStatus>[] = {
+    {PlanStatus::kFound, "PLAN_STATUS_FOUND"},
+    {PlanStatus::kProvenInfeasible, "PLAN_STATUS_PROVEN_INFEASIBLE"},
+    {PlanStatus::kNotFound, "PLAN_STATUS_NOT_FOUND"}};
 
 template <>
-struct EnumNames<Op> {
-  static constexpr std::pair<Op, const char*> kNames[] = {
-      {Op::kForwardSave, "OP_FORWARD_SAVE"},
-      {Op::kForwardNoSave, "OP_FORWARD_NO_SAVE"},
-      {Op::kForwardNoSaveFreeInput, "OP_FORWARD_NO_SAVE_FREE_INPUT"},
-      {Op::kBackward, "OP_BACKWARD"},
-      {Op::kDiscard, "OP_DISCARD"},
-      {Op::kDropSavedKeepOutput, "OP_DROP_SAVED_KEEP_OUTPUT"},
-      {Op::kOffloadStart, "OP_OFFLOAD_START"},
-      {Op::kOffloadWait, "OP_OFFLOAD_WAIT"},
-      {Op::kPrefetchStart, "OP_PREFETCH_START"},
-      {Op::kPrefetchWait, "OP_PREFETCH_WAIT"}};
-};
+inline constexpr EnumName<Op> kEnumNames<Op>[] = {
+    {Op::kForwardSave, "OP_FORWARD_SAVE"},
+    {Op::kForwardNoSave, "OP_FORWARD_NO_SAVE"},
+    {Op::kForwardNoSaveFreeInput, "OP_FORWARD_NO_SAVE_FREE_INPUT"},
+    {Op::kBackward, "OP_BACKWARD"},
+    {Op::kDiscard, "OP_DISCARD"},
+    {Op::kDropSavedKeepOutput, "OP_DROP_SAVED_KEEP_OUTPUT"},
+    {Op::kOffloadStart, "OP_OFFLOAD_START"},
+    {Op::kOffloadWait, "OP_OFFLOAD_WAIT"},
+    {Op::kPrefetchStart, "OP_PREFETCH_START"},
+    {Op::kPrefetchWait, "OP_PREFETCH_WAIT"}};
 
 template <>
-struct EnumNames<Stream> {
-  static constexpr std::pair<Stream, const char*> kNames[] = {
-      {Stream::kCompute, "STREAM_COMPUTE"},
-      {Stream::kToHost, "STREAM_TO_HOST"},
-      {Stream::kToDevice, "STREAM_TO_DEVICE"},
-      {Stream::kCommunication, "STREAM_COMMUNICATION"}};
-};
+inline constexpr EnumName<Stream> kEnumNames<Stream>[] = {
+    {Stream::kCompute, "STREAM_COMPUTE"},
+    {Stream::kToHost, "STREAM_TO_HOST"},
+    {Stream::kToDevice, "STREAM_TO_DEVICE"},
+    {Stream::kCommunication, "STREAM_COMMUNICATION"}};
 
 namespace {
 
@@ -83,12 +77,10 @@ TensorKind TensorOf(Op op) {
 }  // namespace
 
 template <>
-struct EnumNames<WireTensor> {
-  static constexpr std::pair<WireTensor, const char*> kNames[] = {
-      {WireTensor::kUnspecified, "TENSOR_KIND_UNSPECIFIED"},
-      {WireTensor::kActivation, "TENSOR_KIND_ACTIVATION"},
-      {WireTensor::kSaved, "TENSOR_KIND_SAVED"}};
-};
+inline constexpr EnumName<WireTensor> kEnumNames<WireTensor>[] = {
+    {WireTensor::kUnspecified, "TENSOR_KIND_UNSPECIFIED"},
+    {WireTensor::kActivation, "TENSOR_KIND_ACTIVATION"},
+    {WireTensor::kSaved, "TENSOR_KIND_SAVED"}};
 
 template <class Archive>
 void Fields(Archive* fields, Simulation* prediction) {
@@ -240,16 +232,12 @@ py::dict DictOf(const Plan& plan) {
   }
   for (const std::vector<int64_t>& ids : plan.stage_vertices)
     message.stage_vertices.push_back({ids});
-  DictWriter writer;
-  Fields(&writer, &message);
-  return writer.dict();
+  return WriteMessage(&message);
 }
 
 Plan PlanFromDict(const py::dict& dict) {
   PlanMessage message;
-  DictReader reader(dict, "");
-  Fields(&reader, &message);
-  reader.CheckAllTaken();
+  ReadMessage(dict, "", &message);
   Plan plan = std::move(message.plan);
   for (const WireInstruction& wire : message.schedule.instructions) {
     plan.schedule.push_back(FromWire(wire, plan.schedule.size()));

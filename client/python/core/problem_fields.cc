@@ -17,29 +17,23 @@ namespace stowage {
 namespace py = pybind11;
 
 template <>
-struct EnumNames<Duplex> {
-  static constexpr std::pair<Duplex, const char*> kNames[] = {
-      {Duplex::kUnspecified, "DUPLEX_UNSPECIFIED"},
-      {Duplex::kHalf, "DUPLEX_HALF"},
-      {Duplex::kFull, "DUPLEX_FULL"}};
-};
+inline constexpr EnumName<Duplex> kEnumNames<Duplex>[] = {
+    {Duplex::kUnspecified, "DUPLEX_UNSPECIFIED"},
+    {Duplex::kHalf, "DUPLEX_HALF"},
+    {Duplex::kFull, "DUPLEX_FULL"}};
 
 template <>
-struct EnumNames<CostSource> {
-  static constexpr std::pair<CostSource, const char*> kNames[] = {
-      {CostSource::kUnspecified, "COST_SOURCE_UNSPECIFIED"},
-      {CostSource::kMeasured, "COST_SOURCE_MEASURED"},
-      {CostSource::kModelled, "COST_SOURCE_MODELLED"},
-      {CostSource::kBytesOnly, "COST_SOURCE_BYTES_ONLY"}};
-};
+inline constexpr EnumName<CostSource> kEnumNames<CostSource>[] = {
+    {CostSource::kUnspecified, "COST_SOURCE_UNSPECIFIED"},
+    {CostSource::kMeasured, "COST_SOURCE_MEASURED"},
+    {CostSource::kModelled, "COST_SOURCE_MODELLED"},
+    {CostSource::kBytesOnly, "COST_SOURCE_BYTES_ONLY"}};
 
 template <>
-struct EnumNames<AliasKind> {
-  static constexpr std::pair<AliasKind, const char*> kNames[] = {
-      {AliasKind::kNone, "ALIAS_KIND_UNSPECIFIED"},
-      {AliasKind::kView, "ALIAS_KIND_VIEW"},
-      {AliasKind::kInPlace, "ALIAS_KIND_IN_PLACE"}};
-};
+inline constexpr EnumName<AliasKind> kEnumNames<AliasKind>[] = {
+    {AliasKind::kNone, "ALIAS_KIND_UNSPECIFIED"},
+    {AliasKind::kView, "ALIAS_KIND_VIEW"},
+    {AliasKind::kInPlace, "ALIAS_KIND_IN_PLACE"}};
 
 template <class Archive>
 void Fields(Archive* fields, Device* device) {
@@ -217,9 +211,7 @@ DagMessage DagOf(const Graph& graph) {
 
 Profile ProfileFromDict(const py::dict& dict) {
   ProfileMessage message;
-  DictReader reader(dict, "");
-  Fields(&reader, &message);
-  reader.CheckAllTaken();
+  ReadMessage(dict, "", &message);
   if (message.device.allocation_granularity == Bytes(0)) {
     message.device.allocation_granularity = Bytes(1);  // as the contract reads it
   }
@@ -242,9 +234,7 @@ py::dict DictOf(const Profile& profile) {
       message.dag = DagOf(graph);
     }
   }
-  DictWriter writer;
-  Fields(&writer, &message);
-  return writer.dict();
+  return WriteMessage(&message);
 }
 
 }  // namespace stowage
