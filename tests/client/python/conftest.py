@@ -3,4 +3,5 @@
 
 def pytest_terminal_summary(terminalreporter):
     for report in terminalreporter.stats.get("skipped", []):
-        terminalreporter.write_line(f"[  SKIPPED ] {report.nodeid} ({round(1000 * report.duration)} ms)")
+        milliseconds = round(1000 * getattr(report, "duration", 0.0))  # a whole file has none
+        terminalreporter.write_line(f"[  SKIPPED ] {report.nodeid} ({milliseconds} ms)")

@@ -7,11 +7,12 @@ import random
 import pytest
 import stowage
 import torch
+from comparing import assert_equal, outcome, profiled, step_on
 from networks import ConvNorm, Decoder, InnerBackward, Mlp, image_blocks, sequence_blocks
 from schedules import random_schedule, recomputes, with_moves
 from stowage import _measuring, _moving, _steps
 from torch import nn
-from wrapping_test import assert_equal, decoder_step, follow, outcome, profiled, retained, step_on
+from wrapping_test import decoder_step, follow, retained
 
 torch.set_num_threads(1)
 HOST = {"host_budget": "1GiB"}

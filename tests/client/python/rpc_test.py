@@ -1,6 +1,7 @@
 """Plans of a service: a stowaged of the build tree, and one between that alters what it answers."""
 
 import concurrent.futures
+import importlib
 import json
 import os
 import pathlib
@@ -11,12 +12,17 @@ import sys
 import time
 import warnings
 
-import grpc
 import pytest
 import stowage
-from stowage import _messages, rpc
-from stowage.v1 import plan_pb2, plan_service_pb2, plan_service_pb2_grpc
 
+grpc = pytest.importorskip("grpc")
+pytest.importorskip("google.rpc.status_pb2")
+plan_pb2 = pytest.importorskip("stowage.v1.plan_pb2")
+plan_service_pb2 = pytest.importorskip("stowage.v1.plan_service_pb2")
+plan_service_pb2_grpc = pytest.importorskip("stowage.v1.plan_service_pb2_grpc")
+rpc, _messages = (importlib.import_module(f"stowage.{name}") for name in ("rpc", "_messages"))
+if "STOWAGE_BIN" not in os.environ:
+    pytest.skip("STOWAGE_BIN, the folder of stowaged, is not set", allow_module_level=True)
 BIN = pathlib.Path(os.environ["STOWAGE_BIN"])
 DATA = pathlib.Path(__file__).parents[2] / "data"
 STAGE = {

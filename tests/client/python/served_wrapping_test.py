@@ -8,11 +8,11 @@ import time
 import pytest
 import stowage
 import torch
+from comparing import assert_equal, outcome, step_on
 from networks import Mlp
 from rpc_test import BIN, Stowaged
 from stowage import _chain
 from torch import nn
-from wrapping_test import assert_equal, outcome, step_on
 
 torch.set_num_threads(1)
 
