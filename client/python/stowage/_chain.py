@@ -38,12 +38,14 @@ class Report:
         self._service = service
         self._answer = answer
         self._beside_bytes = beside_bytes
+        self._copied: Dict[str, int] = {}
         self._times_ns: List[int] = []
         self._peaks_bytes: List[int] = []
 
-    def add(self, time_ns: int, peak_bytes: int, failed: Callable[[str], None]) -> None:
+    def add(self, time_ns: int, peak_bytes: int, copied: Dict[str, int], failed: Callable[[str], None]) -> None:
         if len(self._times_ns) == REPORTED_STEPS:
             return
+        self._copied = copied
         self._times_ns.append(time_ns)
         self._peaks_bytes.append(peak_bytes - self._beside_bytes)
         if len(self._times_ns) == REPORTED_STEPS:
@@ -51,6 +53,7 @@ class Report:
 
     def _send(self, failed: Callable[[str], None]) -> None:
         took = {
+            **self._copied,
             "step_time_ns": int(statistics.median(self._times_ns)),
             "peak_bytes": int(statistics.median(self._peaks_bytes)),
         }
@@ -192,6 +195,7 @@ class Chain:
         self.books: Dict[Any, Book] = {}
         self.last_book: Optional[Book] = None
         self.measured_peak_bytes: Optional[int] = None
+        self.copied = {"offloaded_bytes": 0, "prefetched_bytes": 0}  # in the last step
         self.recomputed = [0] * (self.length + 1)
         self.restarts = 0
         self.last_failure: Optional[BaseException] = None
@@ -359,8 +363,11 @@ class Chain:
 
     def step_measured(self, book: Book, peak_bytes: int, time_ns: int, planned: bool) -> None:
         self.measured_peak_bytes = peak_bytes
+        pool = self._pool
+        self.copied = {"offloaded_bytes": pool.offloaded_bytes, "prefetched_bytes": pool.prefetched_bytes}
+        pool.offloaded_bytes = pool.prefetched_bytes = 0
         if planned and book.report is not None:
-            book.report.add(time_ns, peak_bytes, self.notes.append)
+            book.report.add(time_ns, peak_bytes, self.copied, self.notes.append)
 
     def note_failure(self, error: BaseException) -> None:
         try:

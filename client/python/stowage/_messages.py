@@ -66,18 +66,14 @@ def compute_plan_request(profile: Profile, budget_bytes: int, options: Options, 
     )
 
 
-def report_request(
-    plan: Plan, key: str, job: str, steps: int, step_time_ns: int, peak_bytes: int
-) -> service.ReportExecutionRequest:
+def report_request(plan: Plan, key: str, job: str, took: Dict[str, int]) -> service.ReportExecutionRequest:
     return service.ReportExecutionRequest(
         key=_key(key),
         plan_digest=bytes.fromhex(plan.digest),
         revision=plan.revision,
-        steps=steps,
-        measured_step_time_ns=step_time_ns,
-        measured_peak_bytes=peak_bytes,
         budget_bytes=plan.budget_bytes,
         job=job,
+        **took,
     )
 
 

@@ -40,6 +40,8 @@ class HostPool:
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
         self._held_bytes = 0
+        self.offloaded_bytes = 0  # all that was copied here, and back
+        self.prefetched_bytes = 0
         self._free: Dict[int, List[torch.Tensor]] = {}
 
     def take(self, size_bytes: int) -> torch.Tensor:
@@ -128,11 +130,13 @@ class _Copies:
             self._places[number] = len(self._host)
             host = self._pool.take(storage_bytes(tensor))
             host.copy_(_memory_of(tensor))
+            self._pool.offloaded_bytes += host.numel()
             self._host.append(host)
         size, stride = tuple(tensor.shape), tensor.stride()
         return _View(self._places[number], tensor.dtype, size, stride, int(tensor.storage_offset()))
 
     def fetch(self) -> None:
+        self._pool.prefetched_bytes += sum(host.numel() for host in self._host)
         self._device = [torch.empty(host.numel(), dtype=torch.uint8).copy_(host) for host in self._host]
         self.let_go()
 

@@ -94,7 +94,8 @@ class Answer(NamedTuple):
     """A plan that the evaluator has accepted under the caller's own profile, and where it comes from.
 
     ``source``: "cache", "solved" or "shared" (solved for an identical request) of a service, or "local". ``key``: the service
-    keeps it under; None of a local one.
+    keeps it under; None of a local one. ``profile_wanted``: the service has not been sent costs that it would like to have;
+    plan sends them.
     """
 
     plan: Plan
@@ -123,9 +124,9 @@ class PlanService:
     ) -> Answer:
         """The service's plan; this process's own while the service is away, or slower than that.
 
-        Asks by the key first, sends the profile only if nothing that fits is cached, and accepts what the evaluator accepts
-        under this profile. Waits at most ``patience_s`` longer than a solve here takes; a service that was away is left alone
-        for a while. Raises what Profile.plan raises; PermissionDenied and other errors of a service that answers;
+        Asks by the key first, sends the profile if nothing that fits is cached or it is wanted, and accepts what the evaluator
+        accepts under this profile. Waits at most ``patience_s`` longer than a solve here takes; a service that was away is
+        left alone for a while. Raises what Profile.plan raises; PermissionDenied and other errors of a service that answers;
         InternalError for an answer that breaks the contract.
         """
         options = _messages.Options(solver, slots, recompute_only)
@@ -149,14 +150,32 @@ class PlanService:
                     return Answer(plan, "local")
         return question.answer()
 
-    def report(self, answer: Answer, *, steps: int, step_time_ns: int, peak_bytes: int) -> str:
-        """What steps by a plan took: medians over ``steps`` of them, >= 1. Returns "accepted", "outlier" or "absurd".
+    def report(
+        self,
+        answer: Answer,
+        *,
+        steps: int,
+        step_time_ns: int,
+        peak_bytes: int,
+        offloaded_bytes: int = 0,
+        prefetched_bytes: int = 0,
+    ) -> str:
+        """What steps by a plan took: medians over ``steps`` of them, >= 1, and what the last one copied to the host and back.
+
+        Returns "accepted", "outlier" or "absurd".
 
         A job's later report replaces its earlier one. Raises FailedPrecondition for a plan that no service keeps.
         """
         if answer.key is None:
             raise FailedPrecondition("this plan was made here: no service keeps it")
-        request = _messages.report_request(answer.plan, answer.key, self.job, steps, step_time_ns, peak_bytes)
+        took = {
+            "steps": steps,
+            "measured_step_time_ns": step_time_ns,
+            "measured_peak_bytes": peak_bytes,
+            "offloaded_bytes": offloaded_bytes,
+            "prefetched_bytes": prefetched_bytes,
+        }
+        request = _messages.report_request(answer.plan, answer.key, self.job, took)
         with _channel.Channel(self.server) as channel:
             return _messages.verdict(channel.call("ReportExecution", request, time.monotonic() + 2.0))
 
@@ -172,7 +191,7 @@ class PlanService:
 
                 key = profile.key(**options._asdict(), tenant=self._tenant_of(call))
                 answer = self._cached(call, key, profile, budget_bytes, options)
-                if answer is None:
+                if answer is None or answer.profile_wanted:  # the profile is here already
                     request = _messages.compute_plan_request(profile, budget_bytes, options, self.job)
                     reply = _messages.computed_plan(call("ComputePlan", request))
                     answer = _judged(reply, profile, budget_bytes, options)

@@ -79,6 +79,11 @@ class Training:
         return self._chain.recomputed[1:]
 
     @property
+    def offloaded_bytes(self) -> int:
+        """What the last step copied to the host."""
+        return self._chain.copied["offloaded_bytes"]
+
+    @property
     def kept(self) -> Dict[int, str]:
         """The blocks, from 1, that are never recomputed, and why."""
         return {} if self._chain.last_book is None else dict(self._chain.last_book.kept)

@@ -149,6 +149,8 @@ def test_what_is_away_takes_no_memory_of_the_device():
     plan = follow(model, all_away(8))
     assert_equal(outcome(model, step), outcome(plain, step))
     assert model.stowage.measured_peak_bytes <= plan.peak_bytes < 0.6 * everything
+    assert model.stowage.offloaded_bytes == model.stowage._chain.copied["prefetched_bytes"]
+    assert 0 < model.stowage.offloaded_bytes <= plan.to_dict()["prediction"]["offloaded_bytes"]
     assert not any(model.stowage.recomputed)
 
 

@@ -122,6 +122,24 @@ def test_another_jobs_plan_that_does_not_hold_here_is_not_taken(stowaged):
     assert answer.source == "solved" and answer.plan.peak_bytes <= budget and answer.plan.recomputed_forwards > 0
 
 
+def test_a_profile_that_is_wanted_is_sent(stowaged):
+    """Three jobs say that steps take twice as long as predicted."""
+    for number in range(3):
+        service = rpc.PlanService(stowaged.address, job=f"slow {number}")
+        answer = service.plan(chain(), "60%")
+        service.report(answer, steps=20, step_time_ns=2 * answer.plan.makespan_ns, peak_bytes=answer.plan.peak_bytes)
+    with grpc.insecure_channel(stowaged.address) as channel:
+        stub = plan_service_pb2_grpc.PlanServiceStub(channel)
+        request = _messages.get_plan_request(chain().key(), chain().budget_bytes("60%"), "")
+        assert stub.GetPlan(request).profile_wanted
+        answer = rpc.PlanService(stowaged.address, job="measures").plan(chain(), "60%")
+        assert answer.key == chain().key() and not answer.profile_wanted
+        until = time.monotonic() + 20
+        while stub.GetPlan(request).profile_wanted:  # a service answers before it has learned
+            assert time.monotonic() < until
+            time.sleep(0.02)
+
+
 def test_reports_are_taken(stowaged):
     service = rpc.PlanService(stowaged.address, job="reporting")
     answer = service.plan(chain(), "60%")
