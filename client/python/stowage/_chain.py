@@ -19,8 +19,8 @@ from stowage._caches import FilledCache, with_own_caches
 from stowage._measuring import Watch, bytes_of, gradient_bytes, own_bytes
 from stowage._moving import HostPool, Moves
 from stowage._resident import DeviceMemory
-from stowage._run import Call, Run
-from stowage._versions import Autocast, flatten
+from stowage._run import Call, Run, _Other
+from stowage._versions import Autocast, flatten, storage_id
 from stowage.errors import StowageError
 from stowage.planning import Budget, Plan, Profile
 
@@ -80,6 +80,8 @@ class Book:
         self.report: Optional[Report] = None  # that a service is to get
         self.steps = _steps.Steps(_steps.each_block(length), length)
         self._head: Optional[Tuple[int, int, int]] = None
+        self._side_gradients: Dict[int, int] = {}
+        self._after_others: Set[int] = set()  # blocks that read nothing of the block before
 
     def block_measured(self, block: int, costs: _measuring.BlockCosts) -> bool:
         """True where the block must be kept, so that the steps are others from now on."""
@@ -89,6 +91,22 @@ class Book:
         self.kept[block] = costs.kept_because
         self.steps = _steps.Steps(_steps.each_block(self.length, list(self.kept)), self.length, list(self.kept))
         return True
+
+    def between_measured(self, block: int, call: Call, made_bytes: int) -> None:
+        """What the model itself does between two blocks, of a second stack say, is ordinary autograd's."""
+        self.held_bytes += made_bytes
+        sides = [a.tensor for a in call.arguments if isinstance(a, _Other) and a.requires_grad]
+        if call.links:  # other blocks read them, too, and their gradients are summed up meanwhile
+            self._side_gradients.update({storage_id(side): own_bytes(side) for side in sides})
+        else:
+            self._after_others.add(block)
+
+    def stretch_measured(self, block: int, peak_bytes: int) -> None:
+        """Of the backward of a block, and of what comes before it in the model."""
+        stage = self.stages[block]
+        if self.plan is None and stage is not None and block in self._after_others:
+            beyond = peak_bytes - (stage["saved_bytes"] - stage["output_bytes"])
+            stage["backward_overhead_bytes"] = max(stage["backward_overhead_bytes"], beyond)
 
     def head_measured(self, peak_bytes: int, left_bytes: int, time_ns: int) -> None:
         """What the head and the loss take beyond the activations, both ways, and what of it is still held at their end."""
@@ -118,7 +136,7 @@ class Book:
         }
         chain = {
             "stages": stages,
-            "input_bytes": self.input_bytes + self.held_bytes + self.early_bytes + held,
+            "input_bytes": self.input_bytes + self.held_bytes + self.early_bytes + held + sum(self._side_gradients.values()),
             "input_gradient_bytes": self.input_gradient_bytes,
             "loss": loss,
         }
@@ -319,10 +337,12 @@ class Chain:
         """Of a new run."""
         return Moves(self._pool)
 
-    def before_forward(self, run: Run, block: int, call: Call) -> None:
+    def before_forward(self, run: Run, block: int, call: Call, made_between: int) -> None:
         """Measures the block if it is the first of its shape."""
         if run.book.stages[block] is not None:
             return
+        if block > 1:
+            run.book.between_measured(block, call, made_between)
         activation = run.activations.get(run.plan.first_at[block - 1], {}) if block > 1 else {}
         buffers = list(call.module.buffers())
         with self.inside():
@@ -374,9 +394,6 @@ class Chain:
             self.last_failure = copy.copy(error)  # without its traceback, whose frames hold tensors
         except Exception:
             self.last_failure = RuntimeError(f"{type(error).__name__}: {error}")
-
-    def say_unlinked(self, block: int) -> None:
-        self._say(f"block {block} reads no output of the block before: what it reads is held, beyond the plan")
 
     def _say(self, note: str) -> None:
         if note not in self.notes:

@@ -342,6 +342,8 @@ class Watch:
         self._gradients: List[int] = []
         self._forward_end = 0
         self._forward_end_ns = 0
+        self._after_forward = current_bytes()
+        self._held = 0  # at the start of this stretch
         self._going = True
         # What comes before the blocks has a backward after theirs.
         before = [i for i in inputs if i.grad_fn is not None]
@@ -349,6 +351,14 @@ class Watch:
         for i in before:
             i.register_hook(self._input_gradient)
         take_peak_bytes()
+
+    def note_forward(self) -> None:
+        """After any block's forward."""
+        self._after_forward = current_bytes()
+
+    def grown_since_forward(self) -> int:
+        """What was made between that block and the next one."""
+        return max(0, current_bytes() - self._after_forward)
 
     def end_forward(self, outputs: List[Any]) -> None:
         """After the last block's forward."""
@@ -381,6 +391,7 @@ class Watch:
         took = time.perf_counter_ns() - self._forward_end_ns
         self._book.head_measured(peak - self._forward_end, current_bytes() - self._forward_end - self._grown, took)
         self._block = self._chain.length
+        self._held = current_bytes()
         queue_callback(self.end)
 
     def move_to(self, block: int) -> None:
@@ -390,10 +401,13 @@ class Watch:
         self._end_head()  # whose own hook comes later, or never, where its gradient is that of other blocks, too
         if block > self._block:
             return  # the same gradient is that of two blocks
-        self._take()
+        peak = self._take()
         for behind in range(block + 1, self._block + 1):
             self._add_grown(behind)
-        self._block = block
+        if block < self._block:
+            self._book.stretch_measured(self._block, peak - self._held)
+            self._block = block
+            self._held = current_bytes()
 
     def end(self) -> None:
         """The backward has ended."""

@@ -205,13 +205,14 @@ class Run:
     def forward(self, block: int, module: torch.nn.Module, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """The block's first forward."""
         at = self.plan.first_at[block]
+        made_between = self.watch.grown_since_forward()
         call = self._record(block, module, function, args, kwargs)
         while self.next_step < at:
             self._execute(self.steps[self.next_step])
             self.next_step += 1
         self.in_forward = block
         try:
-            self.chain.before_forward(self, block, call)
+            self.chain.before_forward(self, block, call, made_between)
             step = self.steps[at]  # only now: a first step learns here what must be kept
             call.buffers = self.chain.copies_of_state(module)
             if step.plain:
@@ -230,6 +231,7 @@ class Run:
         self.next_step = at + 1
         self._release(step)
         self._execute_drops(block)
+        self.watch.note_forward()
         leaves = leaves_of(out)
         self.outputs = [weakref.ref(leaf) if isinstance(leaf, torch.Tensor) else None for leaf in leaves]
         if block == self.plan.length:
@@ -266,8 +268,6 @@ class Run:
                 call.links.append(place)
                 call.arguments.append(_Link(place, leaf.requires_grad))
         if block > 1:
-            if not call.links:
-                self.chain.say_unlinked(block)
             producer = self.plan.first_at[block - 1]
             if self.steps[producer].keep:
                 self.activations[producer] = activation

@@ -9,7 +9,7 @@ second step on the model trains by the plan that is made from these measurements
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Sequence, Tuple, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Sequence, Set, Tuple, TypeVar, Union
 
 import torch
 
@@ -156,7 +156,8 @@ def wrap(
     them. What an optimizer takes while it steps, when no activation is held, is not counted.
 
     ``blocks``: the modules that the model calls one after the other, or the path of a ModuleList or Sequential that has
-    them ("model.layers"). Left out: those of a Sequential, else the longest list of modules of one type in the model.
+    them ("model.layers"). Left out: those of a Sequential, else those of the longest list of modules of one type, and of other
+    lists at least half as long, in the order in which the model has them (the stages of a ResNet, encoder and decoder).
 
     ``host_budget``: bytes or text of host memory that plans may have activations and saved tensors in for a while. Where a
     block must be kept nothing goes there, and that is said.
@@ -251,15 +252,18 @@ def _children(module: torch.nn.Module) -> List[torch.nn.Module]:
 def _found_blocks(model: torch.nn.Module) -> List[torch.nn.Module]:
     if isinstance(model, torch.nn.Sequential) and len(model) > 1:
         return list(model)
-    best: List[torch.nn.Module] = []
+    stacks: List[List[torch.nn.Module]] = []
+    inside: Set[int] = set()  # a list of parts of a block is none of blocks
     for module in model.modules():
-        if isinstance(module, (torch.nn.Sequential, torch.nn.ModuleList)):
+        if isinstance(module, (torch.nn.Sequential, torch.nn.ModuleList)) and id(module) not in inside:
             children = list(module)
-            if len(children) > max(1, len(best)) and len({type(child) for child in children}) == 1:
-                best = children
-    if not best:
+            if len(children) > 1 and len({type(child) for child in children}) == 1:
+                stacks.append(children)
+                inside.update(id(part) for part in module.modules())
+    if not stacks:
         raise InvalidArgument("the model has no list of equal blocks: say which they are (blocks=...)")
-    return best
+    longest = max(len(stack) for stack in stacks)
+    return [block for stack in stacks if 2 * len(stack) >= longest for block in stack]
 
 
 def _check(model: torch.nn.Module, blocks: Sequence[torch.nn.Module]) -> None:

@@ -89,6 +89,7 @@ def test_models(make, budget):
             least = error.least_bytes
             stowage.wrap(stowage.unwrap(model), least)
     training, plan = model.stowage, model.stowage.plan
+    assert len(training.recomputed) == (4 + 5 if make is t5 else 5)  # encoder and decoder
     assert not training.kept and sum(training.recomputed) == plan.recomputed_forwards > 0
     assert training.measured_peak_bytes <= plan.peak_bytes <= plan.budget_bytes < plan.store_all_peak_bytes
 
