@@ -16,11 +16,12 @@ import torch
 
 from stowage import _measuring, _moving, _steps
 from stowage._caches import FilledCache, with_own_caches
-from stowage._measuring import Watch, bytes_of, gradient_bytes, own_bytes
+from stowage._device import Device, own_bytes
+from stowage._measuring import Watch
 from stowage._moving import HostPool, Moves
 from stowage._resident import DeviceMemory
 from stowage._run import Call, Run, _Other
-from stowage._versions import Autocast, flatten, storage_id
+from stowage._versions import flatten, storage_id
 from stowage.errors import StowageError
 from stowage.planning import Budget, Plan, Profile
 
@@ -34,21 +35,22 @@ REPORTED_STEPS = 20
 class Report:
     """What the first steps by a service's plan take, sent once."""
 
-    def __init__(self, service: PlanService, answer: Answer, beside_bytes: int) -> None:
+    def __init__(self, service: PlanService, answer: Answer, steps: int, beside_bytes: int) -> None:
         self._service = service
         self._answer = answer
+        self._steps = steps
         self._beside_bytes = beside_bytes
         self._copied: Dict[str, int] = {}
         self._times_ns: List[int] = []
         self._peaks_bytes: List[int] = []
 
     def add(self, time_ns: int, peak_bytes: int, copied: Dict[str, int], failed: Callable[[str], None]) -> None:
-        if len(self._times_ns) == REPORTED_STEPS:
+        if len(self._times_ns) == self._steps:
             return
         self._copied = copied
         self._times_ns.append(time_ns)
         self._peaks_bytes.append(peak_bytes - self._beside_bytes)
-        if len(self._times_ns) == REPORTED_STEPS:
+        if len(self._times_ns) == self._steps:
             threading.Thread(target=self._send, args=(failed,), name="stowage-report", daemon=True).start()
 
     def _send(self, failed: Callable[[str], None]) -> None:
@@ -58,7 +60,7 @@ class Report:
             "peak_bytes": int(statistics.median(self._peaks_bytes)),
         }
         try:
-            self._service.report(self._answer, steps=REPORTED_STEPS, **took)
+            self._service.report(self._answer, steps=self._steps, **took)
         except StowageError as error:
             failed(f"could not report to the service: {error}")
 
@@ -66,19 +68,21 @@ class Report:
 class Book:
     """What is known of the blocks for batches of one shape: their costs, and from all of them a plan."""
 
-    def __init__(self, length: int, inputs: List[Any]) -> None:
+    def __init__(self, length: int, inputs: List[Any], device: Device) -> None:
         self.length = length
         self.stages: List[Optional[Dict[str, Any]]] = [None] * (length + 1)  # [0] is not used
         self.kept: Dict[int, str] = {}
-        self.input_bytes = bytes_of(inputs)
-        self.input_gradient_bytes = gradient_bytes(inputs)
+        self.input_bytes = device.bytes_of(inputs)
+        self.input_gradient_bytes = device.gradient_bytes(inputs)
         self.held_bytes = 0  # what recomputes restore, what graphs and the engine hold beside saved tensors
         self.early_bytes = 0  # what a backward holds while the block is recomputed for it
         self.profile: Optional[Profile] = None
         self.plan: Optional[Plan] = None
+        self.was_watched = False  # a step by the plan was measured
         self.source = "local"
         self.report: Optional[Report] = None  # that a service is to get
         self.steps = _steps.Steps(_steps.each_block(length), length)
+        self._device = device
         self._head: Optional[Tuple[int, int, int]] = None
         self._side_gradients: Dict[int, int] = {}
         self._after_others: Set[int] = set()  # blocks that read nothing of the block before
@@ -143,7 +147,7 @@ class Book:
         return Profile.from_dict(
             {
                 "name": name,
-                "device": {**_measuring.device_now(), **(link or {})},
+                "device": {**self._device.description(), **(link or {})},
                 "cost_source": "COST_SOURCE_MEASURED",
                 "chain": chain,
             }
@@ -198,13 +202,16 @@ class Chain:
         self,
         model: torch.nn.Module,
         blocks: Sequence[torch.nn.Module],
+        device: Device,
         budget: Union[Budget, DeviceMemory],
         host_bytes: int,
         service: Optional[PlanService],
     ) -> None:
         self.length = len(blocks)
+        self.device = device
         self.budget = budget
         self._service = service
+        self._reported_steps = REPORTED_STEPS if device.measures_each_step else 1
         self._host_bytes = host_bytes
         self._pool = HostPool(host_bytes)
         self._measured_link: Optional[Dict[str, Any]] = None
@@ -243,7 +250,8 @@ class Chain:
         model = self._model()
         self.has_tied = model is not None and _has_tied(model, [block for block in blocks if block is not None])
         if model is not None:
-            self._by_backward[self.length + 1] = [(p, own_bytes(p)) for p in model.parameters() if id(p) not in seen]
+            others = [p for p in model.parameters() if id(p) not in seen and self.device.has(p)]
+            self._by_backward[self.length + 1] = [(p, own_bytes(p)) for p in others]
 
     def parameters_of(self, module: torch.nn.Module) -> List[torch.Tensor]:
         return self._parts[id(module)].parameters
@@ -292,13 +300,13 @@ class Chain:
         if not all(parts.hold() for parts in self._parts.values()):
             self._read_parts()
         inputs = [leaf for leaf in flatten(args, kwargs)[0] if isinstance(leaf, torch.Tensor)]
-        shape = tuple((t.shape, t.dtype, t.requires_grad) for t in inputs), module.training, Autocast.now()
+        shape = tuple((t.shape, t.dtype, t.requires_grad) for t in inputs), module.training, self.device.autocast()
         book = self.books.get(shape)
         if book is None:
             if len(self.books) >= MOST_SHAPES:
                 del self.books[next(iter(self.books))]
-            book = self.books[shape] = Book(self.length, inputs)
-            book.held_bytes += gradient_bytes(self._tied.values())  # the engine's, until the last of them is there
+            book = self.books[shape] = Book(self.length, inputs, self.device)
+            book.held_bytes += self.device.gradient_bytes(self._tied.values())  # the engine's, until the last of them is there
         others_bytes = self.budget.see(inputs) if isinstance(self.budget, DeviceMemory) else 0
         if book.plan is None and book.is_complete:
             self._make_plan(book, others_bytes)
@@ -325,7 +333,7 @@ class Chain:
             return profile.plan(budget, recompute_only=recompute_only)
         answer = self._service.plan(profile, budget, recompute_only=recompute_only)
         book.source = answer.source
-        book.report = None if answer.key is None else Report(self._service, answer, beside_bytes)
+        book.report = None if answer.key is None else Report(self._service, answer, self._reported_steps, beside_bytes)
         return answer.plan
 
     def _link(self) -> Dict[str, Any]:
@@ -349,7 +357,8 @@ class Chain:
             costs, changed = _measuring.measure_block(call, activation, f"block {block}", buffers)
         known = self._state.setdefault(id(call.module), [])
         known.extend(place for place in changed if place not in known)
-        buffer_bytes, random_bytes = bytes_of(buffers[place] for place in changed), bytes_of([call.random])
+        buffer_bytes = self.device.bytes_of(buffers[place] for place in changed)
+        random_bytes = self.device.bytes_of(call.random)
         random_states = (block == 1) + (costs.stage["random"] and block < self.length)  # before the first, after others
         run.book.held_bytes += buffer_bytes + random_states * random_bytes + costs.graph_bytes
         run.book.early_bytes = max(run.book.early_bytes, costs.early_bytes)

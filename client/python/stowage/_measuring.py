@@ -1,78 +1,20 @@
-"""What blocks take: bytes from an allocator that counts, times from the clock."""
+"""What blocks take: bytes and times, as their device counts them."""
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple
 
 import torch
 
+from stowage._device import Device
 from stowage._run import Call, Stop, _no_unpack, _Other, _Plain, restored, saved_tensors_hooks
-from stowage._versions import Autocast, leaves_of, queue_callback, storage_bytes, storage_id
-from stowage.errors import ExecutionError, FailedPrecondition
+from stowage._versions import leaves_of, queue_callback, storage_id
+from stowage.errors import ExecutionError
 
 if TYPE_CHECKING:
     from stowage._chain import Book, Chain
 
-try:
-    from stowage import _torch
-except ImportError:
-    _torch = None  # type: ignore[assignment]
-
 ROUNDS = 2  # the first warms up
-COSTS_VERSION = 1  # of how they are measured: costs of another version are not to be compared
-
-
-def require_meter() -> None:
-    """Raises FailedPrecondition where nothing counts the bytes of tensors."""
-    if _torch is None:
-        raise FailedPrecondition(
-            "stowage was installed without its part that counts bytes: install it with --no-build-isolation, "
-            "so that it is built for the PyTorch that is here"
-        )
-    here, built = torch.__version__.split(".")[:2], _torch.BUILT_WITH.split(".")[:2]
-    if here != built:
-        raise FailedPrecondition(f"stowage was built for PyTorch {_torch.BUILT_WITH}, this is {torch.__version__}")
-    _torch.install()
-
-
-def current_bytes() -> int:
-    return _torch.current_bytes()
-
-
-def take_peak_bytes() -> int:
-    """The most that was held since the last call."""
-    return _torch.take_recent_peak_bytes()
-
-
-def device_now() -> Dict[str, Any]:
-    """Where blocks are measured, as profiles say it: all that decides which kernels run and what they save."""
-    settings = {
-        "threads": torch.get_num_threads(),
-        "deterministic": int(torch.are_deterministic_algorithms_enabled()),
-        "mkldnn": int(torch.backends.mkldnn.enabled) if hasattr(torch.backends.mkldnn, "enabled") else 1,
-        "python_costs": COSTS_VERSION,
-    }
-    autocast = Autocast.now()
-    if autocast.enabled:
-        settings["autocast"] = str(autocast.dtype)
-    text = " ".join(f"{name}={value}" for name, value in settings.items())
-    return {"model": "cpu", "framework": f"torch {torch.__version__}", "math_settings": text}
-
-
-def bytes_of(tensors: Iterable[Any]) -> int:
-    """Of the storages of those that are tensors, each counted once."""
-    return sum({storage_id(t): storage_bytes(t) for t in tensors if isinstance(t, torch.Tensor)}.values())
-
-
-def gradient_bytes(tensors: Iterable[Any]) -> int:
-    """Of the gradients that they will get."""
-    return sum(own_bytes(t) for t in tensors if isinstance(t, torch.Tensor) and t.requires_grad)
-
-
-def own_bytes(tensor: torch.Tensor) -> int:
-    """Of its elements, wherever they are."""
-    return int(tensor.numel() * tensor.element_size())
 
 
 class Window(NamedTuple):
@@ -84,17 +26,22 @@ class Window(NamedTuple):
 
 
 class _Measured:
-    __slots__ = ("_held", "_start", "window")
+    __slots__ = ("_device", "_held", "_start", "window")
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
 
     def __enter__(self) -> _Measured:
-        self._held = current_bytes()
-        take_peak_bytes()
-        self._start = time.perf_counter_ns()
+        self._device.settle()
+        self._held = self._device.current_bytes()
+        self._device.take_peak_bytes()
+        self._start = self._device.now_ns()
         return self
 
     def __exit__(self, *error: Any) -> None:
-        took = time.perf_counter_ns() - self._start
-        self.window = Window(take_peak_bytes() - self._held, current_bytes() - self._held, took)
+        took = self._device.now_ns() - self._start
+        self._device.settle()
+        self.window = Window(self._device.take_peak_bytes() - self._held, self._device.current_bytes() - self._held, took)
 
 
 class BlockCosts(NamedTuple):
@@ -112,12 +59,12 @@ class _Seed(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def forward(ctx: Any, *outputs: torch.Tensor) -> torch.Tensor:
-        ctx.like = [(output.shape, output.dtype) for output in outputs]
-        return torch.zeros(())
+        ctx.like = [(output.shape, output.dtype, output.device) for output in outputs]
+        return torch.zeros((), device=outputs[0].device)
 
     @staticmethod
     def backward(ctx: Any, _: torch.Tensor) -> Tuple[torch.Tensor, ...]:
-        return tuple(torch.ones(shape, dtype=dtype) for shape, dtype in ctx.like)
+        return tuple(torch.ones(shape, dtype=dtype, device=device) for shape, dtype, device in ctx.like)
 
 
 class _BlockMeter:
@@ -125,6 +72,7 @@ class _BlockMeter:
 
     def __init__(self, call: Call, name: str) -> None:
         self._call = call
+        self._device = call.device
         self._name = name
         self._kept: Optional[str] = None
         self._output_bytes = 0
@@ -184,7 +132,7 @@ class _BlockMeter:
         def drop(_: torch.Tensor) -> None:
             self._saved_tensors += 1
 
-        with restored(self._call), torch.enable_grad(), _Measured() as measured:
+        with restored(self._call), torch.enable_grad(), _Measured(self._device) as measured:
             try:
                 with saved_tensors_hooks(drop, _no_unpack):
                     out = self._call.function(*args, **kwargs)
@@ -195,7 +143,7 @@ class _BlockMeter:
                 return
         if versions != [tensor._version for tensor in tensors]:
             self._kept = "it writes over its input"
-        self._output_bytes = bytes_of(leaves_of(out))
+        self._output_bytes = self._device.bytes_of(leaves_of(out))
         self._graph_bytes = max(0, measured.window.grown_bytes - self._output_bytes)
         self._keep_largest("forward_overhead_bytes", max(0, measured.window.peak_bytes - self._output_bytes))
         self._note_time("forward_time_ns", measured.window)
@@ -204,15 +152,15 @@ class _BlockMeter:
         """A forward that saves, and its backward."""
         args, kwargs, sources = self._arguments()
         with restored(self._call), torch.enable_grad():
-            with _Measured() as forward:
+            with _Measured(self._device) as forward:
                 out = self._call.function(*args, **kwargs)
         outputs = [leaf for leaf in leaves_of(out) if isinstance(leaf, torch.Tensor)]
-        self._output_bytes = bytes_of(outputs)
-        self._gradient_bytes = gradient_bytes(outputs)
+        self._output_bytes = self._device.bytes_of(outputs)
+        self._gradient_bytes = self._device.gradient_bytes(outputs)
         # One that hands its input on makes nothing, but holds it.
         saved = max(forward.window.grown_bytes, self._output_bytes)
         if self._kept is not None:
-            saved += bytes_of(leaves_of((args, kwargs)))  # its graph holds them, whatever the plan lets go of
+            saved += self._device.bytes_of(leaves_of((args, kwargs)))  # its graph holds them, whatever the plan lets go of
         self._keep_largest("saved_bytes", saved)
         self._keep_largest("forward_saving_overhead_bytes", max(0, forward.window.peak_bytes - saved))
         if self._kept is not None:
@@ -235,19 +183,19 @@ class _BlockMeter:
 
         def fetch(index: int) -> torch.Tensor:
             if not first:
-                first.append(current_bytes())
+                first.append(self._device.current_bytes())
             return held[index]
 
-        with restored(self._call), torch.enable_grad(), _Measured() as measured:
+        with restored(self._call), torch.enable_grad(), _Measured(self._device) as measured:
             with saved_tensors_hooks(hold, fetch):
                 out = self._call.function(*args, **kwargs)
         outputs = [leaf for leaf in leaves_of(out) if isinstance(leaf, torch.Tensor)]
         self._stops = bool(held) and {storage_id(o) for o in outputs}.isdisjoint(storage_id(t) for t in held)
         self._keep_largest("saved_bytes", measured.window.grown_bytes)
-        before = current_bytes()
+        before = self._device.current_bytes()
         self._backward([output for output in outputs if output.requires_grad], sources)
         if first:
-            self._early_bytes = max(0, first[0] - before - gradient_bytes(outputs))
+            self._early_bytes = max(0, first[0] - before - self._device.gradient_bytes(outputs))
 
     def _stopping_pass(self) -> None:
         """A recompute right before its backward, which ends at the last saved tensor."""
@@ -260,7 +208,7 @@ class _BlockMeter:
             if len(held) == last:
                 raise Stop
 
-        with restored(self._call), torch.enable_grad(), _Measured() as measured:
+        with restored(self._call), torch.enable_grad(), _Measured(self._device) as measured:
             try:
                 with saved_tensors_hooks(hold, _no_unpack):
                     self._call.function(*args, **kwargs)
@@ -276,9 +224,9 @@ class _BlockMeter:
         if not outputs or not into:
             return Window(0, 0, 0)
         seed = _Seed.apply(*outputs)
-        with _Measured() as measured:
+        with _Measured(self._device) as measured:
             torch.autograd.grad(seed, into, allow_unused=True)
-        return measured.window._replace(peak_bytes=max(0, measured.window.peak_bytes - gradient_bytes(outputs)))
+        return measured.window._replace(peak_bytes=max(0, measured.window.peak_bytes - self._device.gradient_bytes(outputs)))
 
     def _note_time(self, field: str, window: Window) -> None:
         self._times.setdefault(field, []).append(window.time_ns)
@@ -292,7 +240,7 @@ def measure_block(call: Call, activation: Any, name: str, buffers: List[torch.Te
 
     Raises what the block raises. Afterwards all is as before.
     """
-    aside = Call(call.function, call.module)
+    aside = Call(call.function, call.module, call.device)
     aside.build_from, aside.random, aside.autocast = call.build_from, call.random, call.autocast
     for argument in call.arguments:
         if isinstance(argument, (_Plain, _Other)):
@@ -312,7 +260,7 @@ def _find_state(call: Call) -> Tuple[List[int], bool]:
     with restored(call), torch.enable_grad():
         call.function(*args, **kwargs)
         changed = [place for place, (buffer, before) in enumerate(call.buffers) if not _same(buffer, before)]
-        return changed, not torch.equal(call.random, torch.get_rng_state())
+        return changed, call.device.random_state(call.random) is not call.random
 
 
 def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
@@ -332,39 +280,47 @@ class Watch:
 
     def __init__(self, chain: Chain, book: Book, inputs: List[Any]) -> None:
         self._chain = chain
+        self._device = chain.device
         self._book = book
         self._planned = book.plan is not None
-        self._begun_ns = time.perf_counter_ns()
-        self._start = current_bytes() - bytes_of(inputs)
+        self._begun_ns = self._start = 0
         self._peak = 0
         self._grown = 0
         self._block = chain.length + 1  # whose backward runs; length + 1 is the head's
         self._gradients: List[int] = []
         self._forward_end = 0
         self._forward_end_ns = 0
-        self._after_forward = current_bytes()
+        self._after_forward = 0
         self._held = 0  # at the start of this stretch
-        self._going = True
+        self._going = self._device.measures_each_step or not book.was_watched
         # What comes before the blocks has a backward after theirs.
-        before = [i for i in inputs if i.grad_fn is not None]
+        before = [i for i in inputs if i.grad_fn is not None] if self._going else []
         self._missing = len(before)
         for i in before:
             i.register_hook(self._input_gradient)
-        take_peak_bytes()
+        if self._going:
+            self._device.settle()
+            self._begun_ns = self._device.now_ns()
+            self._start = self._device.current_bytes() - self._device.bytes_of(inputs)
+            self._after_forward = self._device.current_bytes()
+            self._device.take_peak_bytes()
 
     def note_forward(self) -> None:
         """After any block's forward."""
-        self._after_forward = current_bytes()
+        if self._going:
+            self._after_forward = self._device.current_bytes()
 
     def grown_since_forward(self) -> int:
         """What was made between that block and the next one."""
-        return max(0, current_bytes() - self._after_forward)
+        return max(0, self._device.current_bytes() - self._after_forward) if self._going else 0
 
     def end_forward(self, outputs: List[Any]) -> None:
         """After the last block's forward."""
+        if not self._going:
+            return
         self._take()
-        self._forward_end = current_bytes()
-        self._forward_end_ns = time.perf_counter_ns()
+        self._forward_end = self._device.current_bytes()
+        self._forward_end_ns = self._device.now_ns()
         self._gradients = [self._chain.held_gradients(block) for block in range(self._chain.length + 2)]
         for output in outputs:
             if isinstance(output, torch.Tensor) and output.grad_fn is not None:
@@ -378,6 +334,8 @@ class Watch:
 
     def mark(self, block: int, outputs: List[Any]) -> None:
         """Has the gradient of a block that is kept tell when it is there: nothing else does."""
+        if not self._going:
+            return
         for output in outputs:
             if isinstance(output, torch.Tensor) and output.grad_fn is not None:
                 output.register_hook(lambda _: self.move_to(block))
@@ -388,10 +346,10 @@ class Watch:
             return
         peak = self._take()
         self._add_grown(self._block)
-        took = time.perf_counter_ns() - self._forward_end_ns
-        self._book.head_measured(peak - self._forward_end, current_bytes() - self._forward_end - self._grown, took)
+        took = self._device.now_ns() - self._forward_end_ns
+        self._book.head_measured(peak - self._forward_end, self._device.current_bytes() - self._forward_end - self._grown, took)
         self._block = self._chain.length
-        self._held = current_bytes()
+        self._held = self._device.current_bytes()
         queue_callback(self.end)
 
     def move_to(self, block: int) -> None:
@@ -407,17 +365,18 @@ class Watch:
         if block < self._block:
             self._book.stretch_measured(self._block, peak - self._held)
             self._block = block
-            self._held = current_bytes()
+            self._held = self._device.current_bytes()
 
     def end(self) -> None:
         """The backward has ended."""
         if self._going:
             self._take()
             self._going = False
-            self._chain.step_measured(self._book, self._peak, time.perf_counter_ns() - self._begun_ns, self._planned)
+            self._book.was_watched = self._planned
+            self._chain.step_measured(self._book, self._peak, self._device.now_ns() - self._begun_ns, self._planned)
 
     def _take(self) -> int:
-        peak = take_peak_bytes()
+        peak = self._device.take_peak_bytes()
         self._peak = max(self._peak, peak - self._start - self._grown)
         return peak
 

@@ -9,8 +9,7 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional
 
 import torch
 
-from stowage import _measuring
-from stowage._measuring import bytes_of
+from stowage._device import Device
 from stowage.errors import Infeasible
 
 ASSUMED_STATE = 2  # tensors of a parameter's size, as Adam has them, where no optimizer is given
@@ -36,17 +35,20 @@ class Resident(NamedTuple):
 class DeviceMemory:
     """A device's memory, of which a model's plans get what is left."""
 
-    def __init__(self, model: torch.nn.Module, limit_bytes: int, optimizer: Optional[torch.optim.Optimizer]) -> None:
+    def __init__(
+        self, model: torch.nn.Module, limit_bytes: int, optimizer: Optional[torch.optim.Optimizer], device: Device
+    ) -> None:
         self.limit_bytes = limit_bytes
+        self._device = device
         self.resident: Optional[Resident] = None  # when the last plan was made
         self._model = weakref.ref(model)
         self._optimizer = optimizer
-        self._before_bytes = _measuring.current_bytes() - self._known_bytes()
+        self._before_bytes = self._device.current_bytes() - self._known_bytes()
         self._first_others_bytes: Optional[int] = None
 
     def see(self, inputs: Iterable[Any]) -> int:
         """What is live beside all that is known, at the call of the first block with these inputs."""
-        live = _measuring.current_bytes() - bytes_of(inputs)
+        live = self._device.current_bytes() - self._device.bytes_of(inputs)
         others = max(0, live - self._known_bytes() - self._before_bytes)
         if self._first_others_bytes is None:
             self._first_others_bytes = others
@@ -68,23 +70,24 @@ class DeviceMemory:
 
     def _known_bytes(self) -> int:
         """Of what is there and is known. Parameters and buffers stay, so that they cancel out."""
-        gradients = bytes_of(p.grad for p in self._parameters())
-        return gradients + (0 if self._optimizer is None else bytes_of(_tensors_of(self._optimizer.state)))
+        gradients = self._device.bytes_of(p.grad for p in self._parameters())
+        return gradients + (0 if self._optimizer is None else self._device.bytes_of(_tensors_of(self._optimizer.state)))
 
     def _resident(self, others_bytes: int) -> Resident:
         parameters, model = self._parameters(), self._model()
         trained = [p for p in parameters if p.requires_grad]
+        to_come_bytes = _bytes_each(p for p in trained if p.grad is None)
         return Resident(
-            parameters_bytes=bytes_of(parameters),
-            gradients_bytes=bytes_of(p.grad for p in parameters) + _bytes_each(p for p in trained if p.grad is None),
-            buffers_bytes=0 if model is None else bytes_of(model.buffers()),
+            parameters_bytes=self._device.bytes_of(parameters),
+            gradients_bytes=self._device.bytes_of(p.grad for p in parameters) + to_come_bytes,
+            buffers_bytes=0 if model is None else self._device.bytes_of(model.buffers()),
             optimizer_bytes=self._state_bytes(_bytes_each(trained), others_bytes),
             others_bytes=others_bytes,
         )
 
     def _state_bytes(self, trained_bytes: int, others_bytes: int) -> int:
         if self._optimizer is not None:
-            return bytes_of(_tensors_of(self._optimizer.state)) + state_to_come_bytes(self._optimizer)
+            return self._device.bytes_of(_tensors_of(self._optimizer.state)) + state_to_come_bytes(self._optimizer)
         # What has come since the first forward may be the state: it is among the others then.
         assert self._first_others_bytes is not None
         come = max(0, others_bytes - self._first_others_bytes)

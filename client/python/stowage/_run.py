@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optiona
 import torch
 
 from stowage import _steps
+from stowage._device import Device, RandomState
 from stowage._steps import START, Step
-from stowage._versions import Autocast, enter_task, flatten, leaves_of, storage_id
+from stowage._versions import enter_task, flatten, leaves_of, storage_id
 from stowage.errors import ExecutionError
 
 if TYPE_CHECKING:
@@ -84,10 +85,6 @@ def _drop(_: torch.Tensor) -> None:
     return None
 
 
-def random_state(before: Optional[torch.Tensor]) -> torch.Tensor:
-    """The generator's state; ``before`` itself while nothing was drawn since."""
-    state = torch.get_rng_state()
-    return before if before is not None and torch.equal(before, state) else state
 
 
 class Call:
@@ -96,6 +93,7 @@ class Call:
     __slots__ = (
         "function",
         "module",
+        "device",
         "arguments",
         "build_from",
         "random",
@@ -106,13 +104,14 @@ class Call:
         "parameters",
     )
 
-    def __init__(self, function: Callable[..., Any], module: torch.nn.Module) -> None:
+    def __init__(self, function: Callable[..., Any], module: torch.nn.Module, device: Device) -> None:
         self.function = function
         self.module = module
+        self.device = device
         self.arguments: List[Union[_Plain, _Other, _Link]] = []
         self.build_from: Callable[[List[Any]], Tuple[Any, Any]]
-        self.random: torch.Tensor
-        self.autocast = Autocast.now()
+        self.random: RandomState
+        self.autocast = device.autocast()
         self.buffers: List[Tuple[torch.Tensor, torch.Tensor]] = []
         self.links: List[int] = []
         self.training = module.training
@@ -146,18 +145,21 @@ class Call:
 class restored:
     """Random state, autocast and buffers as a call saw them; afterwards as they are now, whatever happens."""
 
-    __slots__ = ("_call", "_random", "_buffers", "_autocast")
+    __slots__ = ("_call", "_random", "_buffers", "_chosen", "_autocast")
 
     def __init__(self, call: Call) -> None:
         self._call = call
 
     def __enter__(self) -> None:
         call = self._call
-        self._autocast = call.autocast.scope()
-        self._random = torch.get_rng_state()
+        self._chosen = call.device.chosen()
+        if self._chosen is not None:
+            self._chosen.__enter__()
+        self._random = call.device.random_state()
         self._buffers = [(buffer, buffer.detach().clone()) for buffer, _ in call.buffers]
-        torch.set_rng_state(call.random)
+        call.device.set_random_state(call.random)
         _put(call.buffers)
+        self._autocast = call.autocast.scope()
         if self._autocast is not None:
             self._autocast.__enter__()
 
@@ -165,7 +167,9 @@ class restored:
         if self._autocast is not None:
             self._autocast.__exit__(*error)
         _put(self._buffers)
-        torch.set_rng_state(self._random)
+        self._call.device.set_random_state(self._random)
+        if self._chosen is not None:
+            self._chosen.__exit__(*error)
 
 
 def _put(buffers: Sequence[Tuple[torch.Tensor, torch.Tensor]]) -> None:
@@ -252,7 +256,7 @@ class Run:
             self.next_step += 1
 
     def _record(self, block: int, module: torch.nn.Module, function: Callable[..., Any], args: Any, kwargs: Any) -> Call:
-        call = Call(function, module)
+        call = Call(function, module, self.chain.device)
         before = [reference() if reference is not None else None for reference in self.outputs]
         leaves, call.build_from = flatten(args, kwargs)
         activation: Activation = {}
@@ -272,7 +276,7 @@ class Run:
             if self.steps[producer].keep:
                 self.activations[producer] = activation
         previous = self.calls[block - 1]
-        call.random = random_state(previous.random if previous is not None else None)
+        call.random = call.device.random_state(previous.random if previous is not None else None)
         call.parameters = [(p, p._version) for p in self.chain.parameters_of(module)]
         self.calls[block] = call
         return call

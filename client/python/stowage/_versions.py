@@ -52,28 +52,30 @@ else:
         return int(tensor.storage().nbytes())
 
 
-def _is_on() -> bool:
-    return bool(torch.is_autocast_enabled("cpu") if _by_device else torch.is_autocast_cpu_enabled())
-
-
 class Autocast(NamedTuple):
-    """What autocast on the CPU is set to."""
+    """What autocast on one kind of device is set to."""
 
+    kind: str
     enabled: bool
     dtype: torch.dtype
     cache: bool
 
     @staticmethod
-    def now() -> Autocast:
+    def now(kind: str) -> Autocast:
         cache = torch.is_autocast_cache_enabled()
-        dtype = torch.get_autocast_dtype("cpu") if _by_device else torch.get_autocast_cpu_dtype()
-        return Autocast(_is_on(), dtype, cache)
+        if _by_device:
+            return Autocast(kind, torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind), cache)
+        if kind == "cpu":
+            return Autocast(kind, torch.is_autocast_cpu_enabled(), torch.get_autocast_cpu_dtype(), cache)
+        if kind == "cuda":
+            return Autocast(kind, torch.is_autocast_enabled(), torch.get_autocast_gpu_dtype(), cache)
+        return Autocast(kind, False, torch.float32, cache)  # others have none
 
     def scope(self) -> Optional[ContextManager[Any]]:
         """This setting, without the cache of weights: what that holds belongs to another graph. None: autocast is off."""
-        if not self.enabled and not _is_on():
+        if not self.enabled and not Autocast.now(self.kind).enabled:
             return None
-        scope: ContextManager[Any] = torch.autocast("cpu", dtype=self.dtype, enabled=self.enabled, cache_enabled=False)
+        scope: ContextManager[Any] = torch.autocast(self.kind, dtype=self.dtype, enabled=self.enabled, cache_enabled=False)
         return scope
 
 

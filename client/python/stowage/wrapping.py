@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Sequence,
 
 import torch
 
-from stowage import _measuring
 from stowage._chain import Chain, PlannedForward
+from stowage._device import Device, device_of
 from stowage._resident import DeviceMemory, Resident
 from stowage.errors import FailedPrecondition, InvalidArgument, NotFound
 from stowage.planning import Budget, Plan, Profile
@@ -70,7 +70,8 @@ class Training:
 
     @property
     def measured_peak_bytes(self) -> Optional[int]:
-        """The most that the last step held, counted as the plan counts; None before the first backward has ended."""
+        """The most that the last step that was measured held, counted as the plan counts; None before the first backward has
+        ended. On the CPU each step is measured, elsewhere the first of each plan."""
         return self._chain.measured_peak_bytes
 
     @property
@@ -173,11 +174,13 @@ def wrap(
     where nothing counts the bytes of tensors. The second step raises Infeasible, with ``least_bytes``, where nothing fits.
     """
     found = _blocks_of(model, blocks)
-    _check(model, found)
-    _measuring.require_meter()
-    memory = _memory_of(model, budget, device_budget, optimizer)
+    device = _check(model, found)
+    device.require_meter()
+    if host_budget is not None and device.type != "cpu":
+        raise InvalidArgument(f"host_budget: the blocks are on {device.type}, and only the CPU's are moved yet")
+    memory = _memory_of(model, budget, device_budget, optimizer, device)
     host_bytes = 0 if host_budget is None else _bytes_of("host_budget", host_budget)
-    chain = Chain(model, found, memory, host_bytes, _service_of(server))
+    chain = Chain(model, found, device, memory, host_bytes, _service_of(server))
     for block in {id(block): block for block in found}.values():
         block.__dict__["forward"] = PlannedForward(chain, block)
     model.__dict__["stowage"] = Training(chain, found)
@@ -207,6 +210,7 @@ def _memory_of(
     budget: Optional[Budget],
     device_budget: Optional[Budget],
     optimizer: Optional[torch.optim.Optimizer],
+    device: Device,
 ) -> Union[Budget, DeviceMemory]:
     """Raises for what is no budget at all now, not in the second step."""
     if budget is not None and device_budget is None and optimizer is None:
@@ -216,7 +220,7 @@ def _memory_of(
         raise InvalidArgument(
             "exactly one of budget and device_budget must be given, and an optimizer with device_budget alone"
         )
-    return DeviceMemory(model, _bytes_of("device_budget", device_budget), optimizer)
+    return DeviceMemory(model, _bytes_of("device_budget", device_budget), optimizer, device)
 
 
 _ANY_PROFILE = Profile.of_chain([{"output_bytes": 1, "saved_bytes": 1}])
@@ -266,7 +270,8 @@ def _found_blocks(model: torch.nn.Module) -> List[torch.nn.Module]:
     return [block for stack in stacks if 2 * len(stack) >= longest for block in stack]
 
 
-def _check(model: torch.nn.Module, blocks: Sequence[torch.nn.Module]) -> None:
+def _check(model: torch.nn.Module, blocks: Sequence[torch.nn.Module]) -> Device:
+    """What the blocks run on."""
     if isinstance(model.__dict__.get("stowage"), Training):
         raise FailedPrecondition(f"this {type(model).__name__} is wrapped already: unwrap it first")
     ids = {id(block) for block in blocks}
@@ -280,6 +285,4 @@ def _check(model: torch.nn.Module, blocks: Sequence[torch.nn.Module]) -> None:
             raise FailedPrecondition(f"block {number} belongs to another wrapped model")
         if any(id(part) in ids for part in block.modules() if part is not block):
             raise InvalidArgument(f"block {number} contains another block")
-        for tensor in [*block.parameters(), *block.buffers()]:
-            if tensor.device.type != "cpu":
-                raise InvalidArgument(f"block {number} is on {tensor.device}: only the CPU is supported yet")
+    return device_of(tensor for block in blocks for tensor in [*block.parameters(), *block.buffers()])

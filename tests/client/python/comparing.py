@@ -37,9 +37,9 @@ def step_on(x):
     return step
 
 
-def profiled(model, call, budget="100%", **how):
+def profiled(model, call, budget="100%", copied=copy.deepcopy, **how):
     """A twin of the model that is wrapped and has a plan; its state is the model's."""
-    twin = stowage.wrap(copy.deepcopy(model), budget, **how)
+    twin = stowage.wrap(copied(model), budget, **how)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         outcome(twin, call)

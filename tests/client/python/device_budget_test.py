@@ -7,11 +7,13 @@ import pytest
 import stowage
 import torch
 from networks import Decoder, Mlp
-from stowage import _measuring, _resident
+from stowage import _resident
+from stowage._device import Device
 from torch import nn
 
 torch.set_num_threads(1)
-_measuring.require_meter()  # counts from here on: all tensors of the tests are counted
+CPU = Device(torch.device("cpu"))
+CPU.require_meter()  # counts from here on: all tensors of the tests are counted
 
 OPTIMIZERS = {
     "sgd": lambda p: torch.optim.SGD(p, lr=0.01),
@@ -55,10 +57,10 @@ def test_the_state_to_come_is_the_state_that_comes(name):
     before = copy.deepcopy((model.state_dict(), optimizer.state_dict()))
     predicted = _resident.state_to_come_bytes(optimizer)
     assert str(before) == str((model.state_dict(), optimizer.state_dict()))
-    already = _measuring.bytes_of(_resident._tensors_of(optimizer.state))
+    already = CPU.bytes_of(_resident._tensors_of(optimizer.state))
     model(torch.randn(4, 64)).square().mean().backward()
     optimizer.step()
-    assert already + predicted == _measuring.bytes_of(_resident._tensors_of(optimizer.state))
+    assert already + predicted == CPU.bytes_of(_resident._tensors_of(optimizer.state))
     assert _resident.state_to_come_bytes(optimizer) == 0
 
 
@@ -74,17 +76,17 @@ def test_an_optimizer_that_cannot_be_tried_is_taken_for_adam():
 def test_no_step_goes_beyond_the_device(given, accumulate):
     """Adam's state comes after the first planned step where gradients are accumulated."""
     torch.manual_seed(0)
-    start = _measuring.current_bytes()
+    start = CPU.current_bytes()
     x = torch.randn(512, 64)
     model = Net()
     optimizer = OPTIMIZERS["adam"](model.parameters())
     limit = 6_000_000
     stowage.wrap(model, device_budget=limit, blocks="blocks", optimizer=optimizer if given else None)
     for number in range(6):
-        _measuring.take_peak_bytes()
+        CPU.take_peak_bytes()
         step(model, optimizer, x, steps_optimizer=(number + 1) % accumulate == 0)
         if number > 0:
-            assert _measuring.take_peak_bytes() - start <= limit
+            assert CPU.take_peak_bytes() - start <= limit
     training, resident = model.stowage, model.stowage.resident
     assert training.plan.budget_bytes == limit - resident.total_bytes and training.plan.recomputed_forwards > 0
     assert training.budget is None and str(limit) in repr(training)
@@ -94,21 +96,21 @@ def test_no_step_goes_beyond_the_device(given, accumulate):
     if given:
         # What is live between steps, gradients aside, is what was said.
         said = resident.parameters_bytes + resident.buffers_bytes + resident.optimizer_bytes
-        gradients = _measuring.bytes_of(p.grad for p in model.parameters())
-        extra = _measuring.current_bytes() - start - _measuring.bytes_of([x]) - gradients - said
+        gradients = CPU.bytes_of(p.grad for p in model.parameters())
+        extra = CPU.current_bytes() - start - CPU.bytes_of([x]) - gradients - said
         random_state = 2 * 5056  # the last step's, and the one before
         assert 0 <= extra <= random_state
 
 
 def test_plain_training_takes_more_than_that():
     """So that the test above shows something."""
-    start = _measuring.current_bytes()
+    start = CPU.current_bytes()
     x, model = torch.randn(512, 64), Net()
     optimizer = OPTIMIZERS["adam"](model.parameters())
-    _measuring.take_peak_bytes()
+    CPU.take_peak_bytes()
     for _ in range(2):
         step(model, optimizer, x)
-    assert _measuring.take_peak_bytes() - start > 6_000_000
+    assert CPU.take_peak_bytes() - start > 6_000_000
 
 
 def test_a_device_that_is_full_says_what_is_resident():

@@ -27,6 +27,7 @@ def follow(model, schedule):
     book = model.stowage._chain.last_book
     plan = book.profile.plan_of(schedule)
     book.steps = _steps.Steps(schedule, book.length)
+    book.was_watched = False
     return plan
 
 

@@ -1,0 +1,185 @@
+"""What blocks run on: its memory, its clock, its random numbers, its autocast."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, ContextManager, Dict, Iterable, Optional, Tuple
+
+import torch
+
+from stowage._versions import Autocast, storage_bytes, storage_id
+from stowage.errors import FailedPrecondition, InvalidArgument
+
+try:
+    from stowage import _torch
+except ImportError:
+    _torch = None  # type: ignore[assignment]
+
+COSTS_VERSION = 1  # of how blocks are measured: costs of another version are not to be compared
+
+RandomState = Tuple[torch.Tensor, ...]  # one of each generator
+
+
+def own_bytes(tensor: torch.Tensor) -> int:
+    """Of its elements, wherever they are."""
+    return int(tensor.numel() * tensor.element_size())
+
+
+class Device:
+    """The CPU, whose bytes the allocator of ``stowage._torch`` counts."""
+
+    measures_each_step = True
+
+    def __init__(self, device: torch.device) -> None:
+        self.type: str = device.type
+        self._device = device
+
+    def require_meter(self) -> None:
+        """Raises FailedPrecondition where nothing counts the bytes of tensors."""
+        if _torch is None:
+            raise FailedPrecondition(
+                "stowage was installed without its part that counts bytes: install it with --no-build-isolation, "
+                "so that it is built for the PyTorch that is here"
+            )
+        here, built = torch.__version__.split(".")[:2], _torch.BUILT_WITH.split(".")[:2]
+        if here != built:
+            raise FailedPrecondition(f"stowage was built for PyTorch {_torch.BUILT_WITH}, this is {torch.__version__}")
+        _torch.install()
+
+    def description(self) -> Dict[str, Any]:
+        """Where blocks are measured, as profiles say it: all that decides which kernels run and what they save."""
+        settings = {
+            "threads": torch.get_num_threads(),
+            "deterministic": int(torch.are_deterministic_algorithms_enabled()),
+            "mkldnn": int(torch.backends.mkldnn.enabled) if hasattr(torch.backends.mkldnn, "enabled") else 1,
+            "python_costs": COSTS_VERSION,
+        }
+        autocast = self.autocast()
+        if autocast.enabled:
+            settings["autocast"] = str(autocast.dtype)
+        text = " ".join(f"{name}={value}" for name, value in settings.items())
+        return {"model": self._model(), "framework": f"torch {torch.__version__}", "math_settings": text}
+
+    def _model(self) -> str:
+        return self.type
+
+    def settle(self) -> None:
+        """Waits for what may still let go of tensors of a backward that has ended."""
+
+    def current_bytes(self) -> int:
+        return _torch.current_bytes()
+
+    def take_peak_bytes(self) -> int:
+        """The most that was held since the last call."""
+        return _torch.take_recent_peak_bytes()
+
+    def now_ns(self) -> int:
+        """The time at which all work asked for so far is done."""
+        return time.perf_counter_ns()
+
+    def random_state(self, before: Optional[RandomState] = None) -> RandomState:
+        """Of every generator that operations may draw from; ``before`` itself while nothing was drawn since."""
+        state = self._generators()
+        if before is not None and all(torch.equal(a, b) for a, b in zip(before, state)):
+            return before
+        return state
+
+    def set_random_state(self, state: RandomState) -> None:
+        torch.set_rng_state(state[0])
+
+    def _generators(self) -> RandomState:
+        return (torch.get_rng_state(),)
+
+    def autocast(self) -> Autocast:
+        """As it is set now."""
+        return Autocast.now(self.type)
+
+    def chosen(self) -> Optional[ContextManager[Any]]:
+        """Where new tensors and kernels go to this device of its kind; None where there is one alone."""
+        return None
+
+    def bytes_of(self, tensors: Iterable[Any]) -> int:
+        """What tensors among these take of the device, each storage counted once."""
+        return sum({storage_id(t): storage_bytes(t) for t in tensors if self.has(t)}.values())
+
+    def gradient_bytes(self, tensors: Iterable[Any]) -> int:
+        """What their gradients will take of the device."""
+        return sum(own_bytes(t) for t in tensors if self.has(t) and t.requires_grad)
+
+    def has(self, value: Any) -> bool:
+        """Whether it is a tensor there."""
+        return isinstance(value, torch.Tensor) and value.device.type == self.type
+
+
+class Accelerator(Device):
+    """A device with a module of PyTorch's own (torch.cuda), which counts bytes.
+
+    Its work is asked for before it runs. Peaks are the allocator's own, which starts them anew when they are taken: that
+    is not done in each step, so that those that the job asks for stay right.
+    """
+
+    measures_each_step = False
+
+    def __init__(self, device: torch.device) -> None:
+        super().__init__(device)
+        self._module: Any = getattr(torch, device.type, None)
+        self._probe: Optional[Tuple[torch.Tensor, torch.Tensor]] = None
+
+    def require_meter(self) -> None:
+        for needed in ("memory_stats", "reset_peak_memory_stats", "synchronize", "get_rng_state", "set_rng_state"):
+            if not hasattr(self._module, needed):
+                raise InvalidArgument(f"blocks are on {self._device}, of which PyTorch has no {self.type}.{needed}")
+
+    def description(self) -> Dict[str, Any]:
+        return {**super().description(), "allocation_granularity_bytes": 512}
+
+    def _model(self) -> str:
+        name = getattr(self._module, "get_device_name", None)
+        return self.type if name is None else str(name(self._device))
+
+    def settle(self) -> None:
+        # Autograd's thread for the device lets go of a backward after the caller goes on; a next one comes after that.
+        # This one makes no tensor.
+        if self._probe is None:
+            self._probe = torch.zeros(1, device=self._device).requires_grad_(), torch.ones(1, device=self._device)
+        source, gradient = self._probe
+        torch.autograd.grad(source.view(1), source, gradient)
+
+    def current_bytes(self) -> int:
+        return self._stat("current")
+
+    def take_peak_bytes(self) -> int:
+        peak = self._stat("peak")
+        self._module.reset_peak_memory_stats(self._device)
+        return peak
+
+    def now_ns(self) -> int:
+        self._module.synchronize(self._device)
+        return super().now_ns()
+
+    def set_random_state(self, state: RandomState) -> None:
+        super().set_random_state(state)
+        self._module.set_rng_state(state[1], self._device)
+
+    def chosen(self) -> Optional[ContextManager[Any]]:
+        scope: ContextManager[Any] = self._module.device(self._device)
+        return scope
+
+    def _generators(self) -> RandomState:
+        return torch.get_rng_state(), self._module.get_rng_state(self._device)
+
+    def _stat(self, which: str) -> int:
+        """What tensors asked for; before PyTorch 2.1, the blocks that they were given."""
+        stats = self._module.memory_stats(self._device)
+        return int(stats.get(f"requested_bytes.all.{which}", stats.get(f"allocated_bytes.all.{which}", 0)))
+
+
+def device_of(tensors: Iterable[torch.Tensor]) -> Device:
+    """The one device that all these are on; the CPU where there are none. Raises InvalidArgument where there are several."""
+    devices = {tensor.device for tensor in tensors}
+    if len(devices) > 1:
+        raise InvalidArgument(f"the blocks are on several devices ({', '.join(sorted(map(str, devices)))}), must be one")
+    device = devices.pop() if devices else torch.device("cpu")
+    if device.type == "meta":
+        raise InvalidArgument("the blocks are on the meta device, where nothing runs")
+    return Device(device) if device.type == "cpu" else Accelerator(device)

@@ -1,0 +1,159 @@
+"""Training by plans on a device that is not the CPU: work that runs later, memory in blocks, random numbers of its own."""
+
+import copy
+import functools
+import random
+
+import device
+import pytest
+import stowage
+import torch
+from comparing import assert_equal, outcome, step_on
+from comparing import profiled as profiled_by
+from networks import ConvNorm, Lstm, Mlp, WritesInput, image_blocks, sequence_blocks
+from schedules import random_schedule, recomputes
+from torch import nn
+from wrapping_test import accumulated, double, follow, from_another_thread, interleaved, retained
+
+torch.set_num_threads(1)
+
+
+def copied(model):
+    """By way of the host: PyTorch 1.13 copies no storage of a device that is not its own."""
+    there = device.test_device()
+    twin = copy.deepcopy(model.to("cpu")).to(there)
+    model.to(there)
+    return twin
+
+
+profiled = functools.partial(profiled_by, copied=copied)
+
+
+@pytest.fixture
+def here():
+    return device.test_device()
+
+
+def seeded(call):
+    """The call, with the device's random numbers from a start, and where they are at its end."""
+
+    def step(model):
+        device.seed(11)
+        return [*call(model), device.random_state()]
+
+    return step
+
+
+MODELS = {"sequence": sequence_blocks, "image": image_blocks}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("seed", range(4))
+def test_random_schedules_of_random_blocks(kind, seed, here):
+    torch.manual_seed(seed)
+    blocks, x = MODELS[kind](random.Random(seed), 5)
+    plain = nn.Sequential(*blocks).to(here)
+    step = seeded(step_on(x.to(here)))
+    model = profiled(plain, step)
+    assert not model.stowage.kept
+    for number in range(4):
+        schedule = random_schedule(5, 100 * seed + number)
+        plan = follow(model, schedule)
+        assert_equal(outcome(model, step), outcome(plain, step))
+        assert all(done <= planned for done, planned in zip(model.stowage.recomputed, recomputes(schedule, 5)))
+        assert model.stowage.measured_peak_bytes <= plan.peak_bytes
+
+
+@pytest.mark.parametrize("budget", ["100%", "80%", "60%", "least"])
+def test_a_training_by_the_planner(budget, here):
+    torch.manual_seed(1)
+    plain = nn.Sequential(*[Mlp(64) for _ in range(6)]).to(here)
+    model = stowage.wrap(copied(plain), budget)
+    step = seeded(step_on(torch.randn(32, 64).to(here)))
+    optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (plain, model)]
+    for number in range(4):
+        assert_equal(outcome(model, step, number), outcome(plain, step, number))
+        for optimizer in optimizers:
+            optimizer.step()
+    plan, training = model.stowage.plan, model.stowage
+    assert training.measured_peak_bytes <= plan.peak_bytes <= plan.budget_bytes
+    assert sum(training.recomputed) == plan.recomputed_forwards
+    assert plan.recomputed_forwards == 0 if budget == "100%" else plan.recomputed_forwards > 0
+
+
+class Move(nn.Module):
+    """Puts what comes from the host on the device. Saves nothing."""
+
+    def __init__(self, to):
+        super().__init__()
+        self.to_device = to
+
+    def forward(self, x):
+        return x.to(self.to_device)
+
+
+@pytest.mark.parametrize("use", [retained, double, interleaved, accumulated, from_another_thread], ids=lambda use: use.__name__)
+def test_uses_of_a_forward(use, here):
+    torch.manual_seed(5)
+    plain = nn.Sequential(Move(here), nn.Sequential(*[Mlp(8) for _ in range(4)]).to(here))
+    call = seeded(use)
+    model = profiled(plain, call, blocks="1")
+    for seed in range(6):
+        follow(model, random_schedule(4, seed))
+        assert_equal(outcome(model, call), outcome(plain, call))
+
+
+@pytest.mark.parametrize("budget", ["100%", "least"])
+def test_a_planned_step_waits_no_more_than_a_plain_one(budget, here):
+    torch.manual_seed(2)
+    plain = nn.Sequential(ConvNorm(4), ConvNorm(4), ConvNorm(4)).to(here)
+    step = step_on(torch.randn(2, 4, 6, 6).to(here))
+    model = profiled(plain, step, budget)
+    step(model)  # the first by the plan is measured
+
+    def waits(of):
+        before = device.waits()
+        step(of)
+        return device.waits() - before
+
+    assert waits(model) == waits(plain)
+
+
+def test_peaks_that_the_job_asks_for_stay_right(here):
+    step = step_on(torch.randn(32, 64).to(here))
+    model = profiled(nn.Sequential(*[Mlp(64) for _ in range(4)]).to(here), step, "least")
+    step(model)  # the first by the plan is measured, and starts peaks anew
+    spike = torch.empty(1 << 22, device=here)
+    del spike
+    peak = device.peak_bytes()
+    step(model)
+    assert device.peak_bytes() == peak
+
+
+def test_blocks_that_must_be_kept_are_found(here):
+    torch.manual_seed(2)
+    plain = nn.Sequential(Mlp(8), Mlp(8), WritesInput(8), Mlp(8), Mlp(8)).to(here)
+    step = seeded(step_on(torch.randn(3, 8).to(here)))
+    model = stowage.wrap(copied(plain), "least")
+    for number in range(3):
+        assert_equal(outcome(model, step, number), outcome(plain, step, number))
+    assert list(model.stowage.kept) == [3]
+
+
+def test_what_cannot_be_measured_is_refused(here):
+    with pytest.raises(stowage.InvalidArgument, match="several devices"):
+        stowage.wrap(nn.Sequential(Mlp(8), Mlp(8).to(here)), "60%")
+    with pytest.raises(stowage.InvalidArgument, match="host_budget"):
+        stowage.wrap(nn.Sequential(Mlp(8), Mlp(8)).to(here), "60%", host_budget="1MiB")
+    with pytest.raises(stowage.InvalidArgument, match="meta device"):
+        stowage.wrap(nn.Sequential(Mlp(8), Mlp(8)).to("meta"), "60%")
+
+
+def test_recurrent_blocks(here):
+    torch.manual_seed(4)
+    plain = nn.Sequential(*[Lstm(16) for _ in range(3)]).to(here)
+    step = step_on(torch.randn(2, 8, 16).to(here))
+    model = profiled(plain, step)
+    for seed in range(4):
+        follow(model, random_schedule(3, seed))
+        assert_equal(outcome(model, step), outcome(plain, step))
