@@ -7,6 +7,7 @@ protobuf. ``stowage.wrap`` plans and trains a PyTorch model, and needs PyTorch.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from stowage.errors import (
@@ -26,6 +27,8 @@ from stowage.errors import (
 from stowage.planning import Frontier, FrontierPoint, Instruction, Plan, Profile, __version__, solvers
 
 if TYPE_CHECKING:
+    from stowage._op_costs import Roofline
+    from stowage.exporting import export
     from stowage.wrapping import Training, unwrap, wrap
 
 __all__ = [
@@ -44,24 +47,37 @@ __all__ = [
     "Plan",
     "Profile",
     "ResourceExhausted",
+    "Roofline",
     "StowageError",
     "Training",
     "Unavailable",
     "__version__",
+    "export",
     "solvers",
     "unwrap",
     "wrap",
 ]
 
 
+_NEEDS_TORCH = {
+    "Roofline": "_op_costs",
+    "Training": "wrapping",
+    "export": "exporting",
+    "unwrap": "wrapping",
+    "wrap": "wrapping",
+}
+_NEEDS_JOINT_GRAPHS = ("Roofline", "export")
+
+
 def __getattr__(name: str) -> Any:
     """What needs PyTorch is imported when it is asked for."""
-    if name not in ("Training", "unwrap", "wrap"):
+    if name not in _NEEDS_TORCH:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        from stowage import wrapping
+        if name in _NEEDS_JOINT_GRAPHS:
+            import_module("stowage._joint_version").require(name)
+        return getattr(import_module(f"stowage.{_NEEDS_TORCH[name]}"), name)
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
         raise FailedPrecondition(f"stowage.{name} needs PyTorch, which is not installed here") from None
-    return getattr(wrapping, name)
