@@ -28,6 +28,7 @@ from stowage.planning import Frontier, FrontierPoint, Instruction, Plan, Profile
 
 if TYPE_CHECKING:
     from stowage._op_costs import Roofline
+    from stowage.compiling import Partitioner, compile
     from stowage.exporting import export
     from stowage.wrapping import Training, unwrap, wrap
 
@@ -44,6 +45,7 @@ __all__ = [
     "InvalidArgument",
     "NotFound",
     "PermissionDenied",
+    "Partitioner",
     "Plan",
     "Profile",
     "ResourceExhausted",
@@ -52,6 +54,7 @@ __all__ = [
     "Training",
     "Unavailable",
     "__version__",
+    "compile",
     "export",
     "solvers",
     "unwrap",
@@ -60,13 +63,15 @@ __all__ = [
 
 
 _NEEDS_TORCH = {
+    "Partitioner": "compiling",
     "Roofline": "_op_costs",
     "Training": "wrapping",
+    "compile": "compiling",
     "export": "exporting",
     "unwrap": "wrapping",
     "wrap": "wrapping",
 }
-_NEEDS_JOINT_GRAPHS = ("Roofline", "export")
+_NEEDS_JOINT_GRAPHS = ("Partitioner", "Roofline", "compile", "export")
 
 
 def __getattr__(name: str) -> Any:

@@ -17,6 +17,7 @@ from stowage._op_costs import OpCost, Roofline, Times, costs_of, hint, tensors_o
 from stowage.planning import Profile
 
 _SMALL = 8  # an output is small if it is at most this part of all that its op returns
+_HELD = {"must_keep": True, "result": True}
 _BATCH_NORM = ("_native_batch_norm_legit_functional", "_batch_norm_with_update_functional")
 
 
@@ -24,7 +25,7 @@ class Step(NamedTuple):
     """What a vertex of the DAG stands for."""
 
     # "op"; "part": one of the tensors that an op returns; "token": an op with an effect has run; "boundary": the forward has
-    # ended; "tangent": a gradient from outside; "step": what is there before
+    # ended; "tangent": a gradient from outside; "start": all of these are there; "step": what is there before
     kind: str
     node: Optional[fx.Node]
 
@@ -197,10 +198,16 @@ class JointGraph:
         self._boundary = self._add(
             Step("boundary", None), "boundary", "boundary", [*kept, *tokens] or [self._root], must_keep=True
         )
-        for node in self.nodes:
-            if is_tangent(node) and isinstance(node.meta.get("val"), torch.Tensor):
-                fields = {"output_bytes": self.owned_bytes(node), "must_keep": True, "result": True}
-                self._ids[node] = self._add(Step("tangent", node), node.name, "tangent", [self._boundary], **fields)
+        # They come all at once, when the backward starts.
+        tangents = [node for node in self.nodes if is_tangent(node) and isinstance(node.meta.get("val"), torch.Tensor)]
+        given = [
+            self._add(
+                Step("tangent", node), node.name, "tangent", [self._boundary], output_bytes=self.owned_bytes(node), **_HELD
+            )
+            for node in tangents
+        ]
+        start = self._add(Step("start", None), "start", "start", given or [self._boundary], must_keep=True)
+        self._ids.update(dict.fromkeys(tangents, start))
         for node in self.nodes:
             if node.op == "call_function" and node in self.backward:
                 self._add_node(node, results)
@@ -311,6 +318,12 @@ def _readers_of_written(nodes: Sequence[fx.Node]) -> Set[fx.Node]:
     for node in nodes:
         if isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable:
             written |= {_storage(t) for n in node.all_input_nodes[:1] for t in tensors_of(n.meta.get("val"))}
+    # Or written over after the forward, by what runs the graph: then the new value is among the outputs.
+    described = next((node.meta.get("desc") or [] for node in nodes if node.op == "output"), [])
+    after = [getattr(description, "mutated_input", None) for description in pytree.tree_leaves(described)]
+    for node in nodes:
+        if node.op == "placeholder" and node.meta.get("desc") is not None and node.meta["desc"] in after:
+            written |= {_storage(t) for t in tensors_of(node.meta.get("val"))}
     readers: Set[fx.Node] = set()
     for node in nodes:
         name = getattr(getattr(node.target, "overloadpacket", None), "__name__", "")

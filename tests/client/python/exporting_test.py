@@ -63,7 +63,7 @@ def test_plans_and_frontiers_are_what_the_evaluator_accepts(make):
 
 
 @needs_joint_graphs
-@pytest.mark.parametrize("make", [lambda: gpt2(6, 256, 2000), lambda: resnet50(8, 128)], ids=["gpt2", "resnet50"])
+@pytest.mark.parametrize("make", [lambda: gpt2(4, 256, 2000), lambda: resnet50(8, 128)], ids=["gpt2", "resnet50"])
 def test_a_whole_model_is_planned_op_by_op_without_memory(make):
     from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -138,7 +138,7 @@ def test_dropout_is_made_again_from_its_mask():
     nodes = exported(SMALL["attention"]()).to_dict()["dag"]["nodes"]
     masks = [node for node in nodes if node["op_kind"] == "aten.native_dropout.default[1]"]
     outputs = [node for node in nodes if node["op_kind"] == "aten.native_dropout.default"]
-    assert len(masks) == len(outputs) == 6
+    assert len(masks) == len(outputs) == 4
     assert all(mask["must_keep"] for mask in masks)
     assert all(out["random"] and not out["must_keep"] and mask["id"] in out["inputs"] for out, mask in zip(outputs, masks))
 

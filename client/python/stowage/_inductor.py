@@ -1,0 +1,115 @@
+"""Planned graphs through inductor, held to their budget as inductor schedules them.
+
+A fused kernel holds all that it reads and writes at once, and inductor fuses ops that a plan has at different times. So
+only what is near in the order of the graph is fused, the order stays, and what the schedule takes is checked before there
+is code: where it is more than the budget, the graph is planned anew for less.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
+
+from torch import fx
+from torch._inductor import custom_graph_pass, memory
+from torch._inductor.compile_fx import compile_fx
+from torch._inductor.virtualized import V
+from torch.utils._ordered_set import OrderedSet
+
+if TYPE_CHECKING:
+    from stowage.compiling import Partitioner
+
+_Pass: Any = getattr(custom_graph_pass, "CustomSchedulerPass", custom_graph_pass.CustomGraphPass)
+_REACH = 16  # nodes of inductor's schedule between those that are fused
+_TRIES = 6
+
+
+class _OverBudget(Exception):
+    """Ends a compilation whose schedule takes more than the budget."""
+
+
+class Inductor:
+    """A backend of torch.compile."""
+
+    def __init__(self, partitioner: Partitioner, options: Dict[str, Any]) -> None:
+        self._partitioner = partitioner
+        self._options = options
+
+    def __call__(self, graph: fx.GraphModule, inputs: List[Any], **_: Any) -> Callable[..., Any]:
+        partitioner = self._partitioner
+        for tries_left in reversed(range(_TRIES)):
+            schedule = _KeepSchedule(partitioner, checked=tries_left > 0)
+            settings = {
+                "custom_partitioner_fn": partitioner,
+                "_pre_fusion_custom_pass": schedule,
+                "reorder_for_peak_memory": False,
+                **self._options,
+            }
+            copied = fx.GraphModule(graph, graph.graph.__deepcopy__({}))
+            copied.meta = dict(graph.meta)
+            try:
+                compiled: Callable[..., Any] = compile_fx(copied, inputs, config_patches=settings)
+            except Exception:
+                if schedule.excess_bytes == 0:
+                    raise
+            if schedule.excess_bytes == 0:  # what a backward raises is put off until it runs
+                return compiled
+            partitioner.reserve(schedule.excess_bytes)
+        raise AssertionError("the last try is not checked")
+
+
+class _KeepSchedule(_Pass):  # type: ignore[misc]
+    """Runs before inductor fuses: has it fuse neighbours alone, and looks at what comes of it."""
+
+    def __init__(self, partitioner: Partitioner, checked: bool) -> None:
+        self._partitioner = partitioner
+        self._checked = checked
+        self.excess_bytes = 0
+
+    def __call__(self, nodes: List[Any]) -> List[Any]:
+        scheduler = nodes[0].scheduler
+        can_fuse, fuse_nodes = scheduler.can_fuse, scheduler.fuse_nodes
+
+        def can_fuse_near(a: Any, b: Any, *args: Any, **kwargs: Any) -> bool:
+            reach = max(a.max_order, b.max_order) - min(a.min_order, b.min_order)
+            return reach <= _REACH and bool(can_fuse(a, b, *args, **kwargs))
+
+        def fuse_and_check(nodes: List[Any]) -> List[Any]:
+            fused: List[Any] = fuse_nodes(nodes)
+            self._check(scheduler, fused)
+            return fused
+
+        scheduler.can_fuse, scheduler.fuse_nodes = can_fuse_near, fuse_and_check
+        return nodes
+
+    def uuid(self) -> Any:
+        return f"stowage {self._partitioner.uuid()}"
+
+    def __deepcopy__(self, memo: Any) -> _KeepSchedule:
+        return self
+
+    def _check(self, scheduler: Any, nodes: List[Any]) -> None:
+        planned = self._partitioner.last
+        if not self._checked or planned is None or self._partitioner.budget == "least":
+            return
+        beside = planned.beside_backward_bytes() if V.graph.is_backward else 0
+        peak = beside + _peak_bytes(scheduler, nodes, planned.workspaces())
+        excess = peak - self._partitioner.planned[-1].budget_bytes
+        if excess > 0:
+            self.excess_bytes = excess
+            raise _OverBudget
+
+
+def _peak_bytes(scheduler: Any, nodes: List[Any], workspaces: Dict[Any, int]) -> int:
+    """The most that a schedule holds, by inductor's account, with the workspaces of ops that it calls."""
+    inputs, outputs = OrderedSet(V.graph.graph_inputs.keys()), OrderedSet(V.graph.get_output_names())
+    _, freeable = memory.prepare_planning_info(nodes, scheduler.name_to_buf, scheduler.name_to_fused_node, inputs, outputs)
+    _, held = memory.estimate_peak_memory(nodes, freeable, outputs)
+    peaks: List[int] = [
+        bytes_held + (workspaces.get(_target(node), 0) if node.is_extern() else 0) for node, bytes_held in zip(nodes, held)
+    ]
+    return max(peaks)
+
+
+def _target(node: Any) -> Optional[Any]:
+    origin = node.node.get_origin_node() if node.node is not None else None
+    return None if origin is None else origin.target
