@@ -15,26 +15,21 @@
 namespace stowage {
 
 void LinearCheckpoints::Solve(absl::Span<const LinearStop> stops, int64_t limit) {
-  last_ = stops.size() - 1;
-  best_.resize(stops.size());
   via_.resize(stops.size());
   window_.resize(stops.size());
-  best_[0] = {};
-  const auto through = [&](size_t stop) {
-    // The first stop is kept anyway.
-    if (stop == 0) return KeptBytes{};
-    return KeptBytes{best_[stop].bytes + stops[stop].bytes, best_[stop].count + 1};
-  };
+  kept_ = {};
+  KeptBytes entering;  // with the stop before kept; nothing for the first, which is kept anyway
   size_t head = 0, tail = 0;
   for (size_t stop = 1; stop < stops.size(); ++stop) {
-    const KeptBytes entering = through(stop - 1);
-    if (stops[stop - 1].must_keep) head = tail;
-    while (tail > head && entering < through(window_[tail - 1])) --tail;
-    window_[tail++] = stop - 1;
+    const LinearStop& before = stops[stop - 1];
+    if (before.must_keep) head = tail;
+    while (tail > head && entering < window_[tail - 1].kept) --tail;
+    window_[tail++] = {entering, before.before + before.bytes, stop - 1};
     // What is out of reach now is out of reach of all later stops.
-    while (stops[window_[head]].Until(stops[stop]) > limit) ++head;
-    via_[stop] = window_[head];
-    best_[stop] = through(window_[head]);
+    while (stops[stop].before - window_[head].end > limit) ++head;
+    via_[stop] = window_[head].stop;
+    kept_ = window_[head].kept;
+    entering = {kept_.bytes + stops[stop].bytes, kept_.count + 1};
   }
 }
 
@@ -146,6 +141,7 @@ absl::Status DivisionSearch::Prepare() {
   stops_.clear();
   first_stop_.clear();
   first_stop_.reserve(nodes);
+  stops_.reserve(nodes + nodes / 2);  // a child has one, a Linear node, of two or more, one more
   for (int n = 0; n < tree_.size() && status.ok(); ++n) {
     first_stop_.push_back(stops_.size());
     status =

@@ -49,15 +49,22 @@ class LinearCheckpoints {
   void Solve(absl::Span<const LinearStop> stops, int64_t limit);
 
   // Of the last solve.
-  const KeptBytes& kept() const { return best_[last_]; }
+  const KeptBytes& kept() const { return kept_; }
   // The stop kept before `stop`, another that is kept or the last.
   size_t previous(size_t stop) const { return via_[stop]; }
 
  private:
-  size_t last_ = 0;
-  std::vector<KeptBytes> best_;  // in front of a stop, itself not counted
+  // A stop as the last one kept. Holds all that the loop compares: its branches are hard to
+  // predict, so a solve takes as long as they wait for what they compare.
+  struct Candidate {
+    KeptBytes kept;   // itself counted
+    int64_t end = 0;  // of all in front of it and itself
+    size_t stop = 0;
+  };
+
+  KeptBytes kept_;
   std::vector<size_t> via_;
-  std::vector<size_t> window_;  // stops with rising best, itself counted; the front is the least
+  std::vector<Candidate> window_;  // rising by what is kept; the front is the least
 };
 
 // What the nodes of a division tree cost a search for checkpoints.
