@@ -110,13 +110,17 @@ class SegmentCosts {
       stage.output_gradient = graph_.vertex(segment_.output).output_gradient;
     }
     stage.saved = SavedBytes();
-    stage.forward_saving_overhead = ForwardPeak(true) - stage.saved;
-    stage.forward_overhead = ForwardPeak(false) - stage.output;
+    stage.forward_saving_overhead = ForwardPeak(Keeping::kSaved) - stage.saved;
+    stage.forward_overhead = ForwardPeak(Keeping::kOutput) - stage.output;
     stage.backward_overhead = BackwardPeak();
+    SetStoppedRecompute(&stage);
     return stage;
   }
 
  private:
+  // What a forward of the segment leaves.
+  enum class Keeping { kOutput, kSaved, kSavedWithoutOutput };
+
   static void AddVertex(const Vertex& v, Stage* stage) {
     stage->forward_time += v.forward_time;
     stage->backward_time += v.backward_time;
@@ -125,6 +129,16 @@ class SegmentCosts {
     stage->stateful |= v.stateful;
     stage->collective |= v.collective;
     stage->must_keep |= v.must_keep || v.inputs.empty();
+  }
+
+  // A segment stops early where its last vertex does: nothing but its own backward could need the
+  // output then.
+  void SetStoppedRecompute(Stage* stage) const {
+    const Vertex& last = graph_.vertex(segment_.last);
+    if (!last.stops() || segment_.output != segment_.last || last.backward_needs_output) return;
+    stage->recompute_saving_time = stage->forward_time - last.forward_time + last.stopped_time();
+    stage->recompute_saving_overhead =
+        ForwardPeak(Keeping::kSavedWithoutOutput) - (stage->saved - stage->output);
   }
 
   bool Inside(int position) const {
@@ -159,12 +173,16 @@ class SegmentCosts {
     return uses_.last_reader[Index(root)] <= position;
   }
 
-  Bytes ForwardPeak(bool saving) const {
+  Bytes ForwardPeak(Keeping keeping) const {
+    const bool saving = keeping != Keeping::kOutput;
     Bytes alive, peak;
     for (int p = segment_.first; p <= segment_.last; ++p) {
       const Vertex& v = graph_.vertex(p);
-      alive += graph_.bytes(p);
       if (saving) alive += v.extra_saved;
+      if (keeping == Keeping::kSavedWithoutOutput && p == segment_.last) {
+        return std::max(peak, alive + v.stopped_overhead());
+      }
+      alive += graph_.bytes(p);
       peak = std::max(peak, alive + (saving ? v.forward_saving_overhead : v.forward_overhead));
       for (const int root : Touched(p)) {
         const bool stays = root == segment_.output || (saving && IsSaved(root));

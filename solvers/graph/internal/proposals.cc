@@ -112,10 +112,27 @@ class StageCosts {
     stage.forward_saving_overhead = Bytes(saving_overhead);
     stage.forward_overhead = Bytes(std::max<int64_t>(forward_peak - output, 0));
     stage.backward_overhead = Bytes(backward_peak);
+    SetStoppedRecompute(&stage);
     return stage;
   }
 
  private:
+  // A stage stops early where its last vertex does, whose output must be all of the stage's and of
+  // no use to its own backward.
+  void SetStoppedRecompute(Stage* stage) const {
+    const OpGraph::Costs& last = graph_.costs(last_);
+    const bool makes_output =
+        LastReader(graph_, last_) > last_ && stage->output == Bytes(last.output);
+    if (!last.stops || last.backward_needs_output || !makes_output) return;
+    int64_t overhead = graph_.stopped(last_).overhead;
+    for (int v = first_; v < last_; ++v) {
+      overhead = std::max(overhead, graph_.costs(v).saving_overhead);
+    }
+    stage->recompute_saving_time =
+        stage->forward_time - Nanos(last.forward_time - graph_.stopped(last_).time);
+    stage->recompute_saving_overhead = Bytes(overhead);
+  }
+
   const OpGraph& graph_;
   const int first_;
   const int last_;

@@ -9,6 +9,7 @@
 #include "solvers/graph/solvers.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/graph_liveness.h"
+#include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_graph.h"
 
 namespace stowage {
@@ -146,6 +147,41 @@ TEST(OrderMoves, LeaveValidOrdersAndKeepTheirWord) {
     EXPECT_EQ(moves.Cost(order, kNoTarget).forward_time, all.forward_time);
   }
   EXPECT_GT(evicted, 200);
+}
+
+// On a path the chain knows what a repeat takes, early stops among it.
+TEST(ChainOfCuts, APathRepeatsInNoMoreTimeThanItsChain) {
+  std::mt19937_64 rng(9);
+  int stopping = 0, equal = 0;
+  for (int i = 0; i < 1000; ++i) {
+    testing::RandomGraphOptions options;
+    options.vertices = 3 + i % 8;
+    options.reach = 1;
+    options.with_stops = true;
+    const Graph graph = testing::RandomGraph(options, &rng);
+    const OpGraph ops(graph);
+    const std::vector<int> cuts = ChooseCuts(ops, 1 + i % 5);
+    const absl::StatusOr<Chain> chain = ChainOfCuts(ops, cuts, Crossing::kOfItsMaker);
+    ASSERT_TRUE(chain.ok()) << chain.status();
+    std::vector<bool> recomputable;
+    for (int v = 0; v < graph.size(); ++v) recomputable.push_back(ops.costs(v).recomputable);
+    for (size_t l = 0; l + 1 < cuts.size(); ++l) {
+      const Vertex& last = graph.vertex(cuts[l]);
+      const Stage& stage = chain->stage(static_cast<int>(l) + 1);
+      EXPECT_EQ(stage.stops(), ops.costs(cuts[l]).stops && !last.backward_needs_output);
+      stopping += stage.stops() ? 1 : 0;
+    }
+    const Schedule schedule = testing::RandomSchedule(*chain, &rng);
+    const absl::StatusOr<Simulation> run = Evaluator(*chain).Run(schedule);
+    ASSERT_TRUE(run.ok()) << run.status();
+    const Simulation expanded =
+        Replay(graph, ExpandStages(schedule, StagesOfCuts(cuts), recomputable));
+    const Nanos repeats = run->makespan - chain->ideal_time();
+    EXPECT_LE(expanded.makespan - graph.ideal_time(), repeats) << testing::Describe(graph);
+    equal += expanded.makespan - graph.ideal_time() == repeats ? 1 : 0;
+  }
+  EXPECT_GT(stopping, 200);
+  EXPECT_GT(equal, 200);
 }
 
 }  // namespace

@@ -106,6 +106,53 @@ TEST(Linearize, ViewsDoNotMoveTheCut) {
   EXPECT_EQ(linear.chain.stage(2).saved, Bytes(4));
 }
 
+// x -> a -> b -> end, the skip from x to b making a and b one stage.
+std::vector<Vertex> StoppingSegment() {
+  Vertex a = MakeOp(1, {{0, true}}, 16);
+  a.forward_saving_overhead = Bytes(3);
+  Vertex b = MakeOp(2, {{1, true}, {0, false}}, 64);
+  b.extra_saved = Bytes(5);
+  b.forward_saving_overhead = Bytes(9);
+  b.recompute_saving_time = Nanos(4);
+  b.recompute_saving_overhead = Bytes(2);
+  return {MakeOp(0, {}, 8), a, b, MakeOp(3, {{2, true}}, 4)};
+}
+
+TEST(Linearize, ASegmentStopsWhereItsLastVertexDoes) {
+  const Stage s = LinearizeOk(StoppingSegment()).chain.stage(1);
+  EXPECT_EQ(s.saved, Bytes(16 + 5 + 64));
+  EXPECT_EQ(s.recompute_saving_time, Nanos(11 + 4));
+  EXPECT_EQ(s.recompute_saving_overhead, Bytes(2));
+  // The most may be at a vertex before it.
+  std::vector<Vertex> early = StoppingSegment();
+  early[1].forward_saving_overhead = Bytes(30);
+  EXPECT_EQ(LinearizeOk(early).chain.stage(1).recompute_saving_overhead, Bytes(30 - 5));
+  // What is not said is what a whole forward takes.
+  std::vector<Vertex> unsaid = StoppingSegment();
+  unsaid[2].recompute_saving_overhead.reset();
+  EXPECT_EQ(LinearizeOk(unsaid).chain.stage(1).recompute_saving_overhead, Bytes(64 + 9));
+}
+
+TEST(Linearize, ASegmentRunsToItsEndWhereItsOutputIsNeeded) {
+  std::vector<Vertex> needed = StoppingSegment();
+  needed[2].backward_needs_output = true;
+  EXPECT_FALSE(LinearizeOk(needed).chain.stage(1).stops());
+  // A vertex that stops before the last one has its reader in the segment.
+  std::vector<Vertex> inside = StoppingSegment();
+  inside[1].extra_saved = Bytes(1);
+  inside[1].recompute_saving_time = Nanos(4);
+  inside[2].recompute_saving_time.reset();
+  inside[2].recompute_saving_overhead.reset();
+  EXPECT_FALSE(LinearizeOk(inside).chain.stage(1).stops());
+  // The output is made before the last vertex, which reads it in place.
+  std::vector<Vertex> viewed = StoppingSegment();
+  viewed[3].alias = AliasKind::kView;
+  viewed[3].inputs[0].backward_needs = false;
+  viewed[3].output = viewed[2].output;
+  viewed.push_back(MakeOp(4, {{3, true}, {2, true}}, 4));
+  EXPECT_EQ(StagesOf(LinearizeOk(viewed)), (Ids{{1, 2}, {3, 4}}));
+}
+
 TEST(Linearize, EveryVertexIsInOneStageAndTimesAddUp) {
   const LinearizedGraph linear =
       LinearizeOk({MakeOp(0, {}, 1), MakeOp(1, {{0, true}}, 2), MakeOp(2, {{0, true}}, 3),
