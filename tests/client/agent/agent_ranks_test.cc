@@ -93,6 +93,33 @@ TEST_F(AgentRanksTest, TermsAreTheLeastBudgetAndTheGreatestCosts) {
   }
 }
 
+TEST_F(AgentRanksTest, RecomputesStopEarlyIfTheyDoOnAllRanks) {
+  absl::StatusOr<AgreedTerms> agreed[kRanks] = {absl::UnknownError(""), absl::UnknownError(""),
+                                                absl::UnknownError("")};
+  OnAllRanks([&](int rank) {
+    const auto agreement = Join(rank);
+    Profile profile = FakeProfile(FakeBatch(4), CostSource::kMeasured);
+    ChainSpec spec = std::get<Chain>(profile.problem).spec();
+    spec.stages[0].recompute_saving_time = Nanos(10 + rank);
+    spec.stages[0].recompute_saving_overhead = Bytes(20 - rank);
+    if (rank != 1) spec.stages[1].recompute_saving_time = Nanos(0);
+    // Not said: as much as a forward that goes on.
+    spec.stages[2].recompute_saving_time = Nanos(0);
+    if (rank > 0) spec.stages[2].recompute_saving_overhead = Bytes(1);
+    profile.problem = *Chain::Create(spec);
+    agreed[rank] = AgreeOnTerms(agreement->get(), AgreedTerms{profile, Bytes(1000)});
+  });
+  for (const absl::StatusOr<AgreedTerms>& terms : agreed) {
+    ASSERT_TRUE(terms.ok()) << terms.status();
+    const Chain& chain = std::get<Chain>(terms->profile.problem);
+    EXPECT_EQ(chain.stage(1).recompute_saving_time, Nanos(10 + kRanks - 1));
+    EXPECT_EQ(chain.stage(1).recompute_saving_overhead, Bytes(20));
+    EXPECT_FALSE(chain.stage(2).stops());
+    EXPECT_EQ(chain.stage(3).stopped_overhead(),
+              chain.stage(3).output + chain.stage(3).forward_saving_overhead);
+  }
+}
+
 TEST_F(AgentRanksTest, TheLinkIsTheSlowestOfAllIfAllHaveOne) {
   for (const bool all : {true, false}) {
     std::filesystem::remove_all(folder_);

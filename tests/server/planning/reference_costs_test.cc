@@ -57,6 +57,26 @@ TEST(ReferenceCosts, AreMediansOfTimesAndUpperQuantilesOfOverheads) {
   }
 }
 
+// Whose first stage stops early.
+Asked Stopping(int64_t time, int64_t overhead) {
+  ChainSpec spec = std::get<Chain>(Timed(1000)->costs->problem()).spec();
+  spec.stages[0].recompute_saving_time = Nanos(time);
+  spec.stages[0].recompute_saving_overhead = Bytes(overhead);
+  return ProblemOf(Problem(*Chain::Create(std::move(spec))));
+}
+
+TEST(ReferenceCosts, StopEarlyIfAllSamplesDo) {
+  std::vector<CostSample> samples;
+  const int64_t times[] = {100, 140, 120, 110, 130}, overheads[] = {5, 1, 9, 7, 3};
+  for (size_t i = 0; i < 5; ++i) samples.push_back(SampleOf(Stopping(times[i], overheads[i]), i));
+  const Instance stopping = *ReferenceOf(samples);
+  EXPECT_EQ(First(stopping).recompute_saving_time, Nanos(120));
+  EXPECT_EQ(First(stopping).recompute_saving_overhead, Bytes(7));
+  EXPECT_FALSE(std::get<Chain>(stopping.problem()).stage(2).stops());
+  samples.push_back(SampleOf(Timed(1000), 5));
+  EXPECT_FALSE(First(*ReferenceOf(samples)).stops());
+}
+
 TEST(ReferenceCosts, OfGraphsAreThoseOfEachVertex) {
   const auto timed = [](int64_t time, int64_t first_id) {
     GraphSpec spec;
@@ -229,6 +249,14 @@ TEST(Learn, PlansAreJudgedAnewWhenTheReferenceMoves) {
   ASSERT_EQ(moved.reports.size(), 1u);
   EXPECT_NEAR(moved.reports[0].time_ratio * static_cast<double>(after.prediction.makespan.value()),
               1.2 * static_cast<double>(before.prediction.makespan.value()), 1e-6);
+}
+
+TEST(Learn, AnEarlyStopThatChangesMovesTheReference) {
+  const Instance now = *Stopping(100, 5)->costs;
+  EXPECT_FALSE(MovesFrom(now, *Stopping(101, 5)->costs));
+  EXPECT_TRUE(MovesFrom(now, *Stopping(900, 5)->costs));
+  EXPECT_TRUE(MovesFrom(now, *Stopping(100, 6)->costs));
+  EXPECT_TRUE(MovesFrom(now, *Timed(1000)->costs));
 }
 
 TEST(Learn, JitterMovesNothing) {

@@ -67,6 +67,72 @@ TEST(BatchModel, RoundsUpAndNeverBelowZero) {
   EXPECT_EQ(std::get<Chain>(far->problem).stage(1).forward_time, Nanos(0));
 }
 
+Profile Stopping(int64_t time, int64_t overhead) {
+  Profile profile = AtBatch(1);
+  ChainSpec spec = std::get<Chain>(profile.problem).spec();
+  for (Stage& stage : spec.stages) {
+    stage.forward_time = Nanos(10 * time);
+    stage.recompute_saving_time = Nanos(time);
+    stage.recompute_saving_overhead = Bytes(overhead);
+  }
+  profile.problem = *Chain::Create(std::move(spec));
+  return profile;
+}
+
+TEST(BatchModel, StopsEarlyWhereBothNeighboursDo) {
+  const auto model =
+      BatchModel::Create({{1, Stopping(10, 4)}, {3, Stopping(30, 8)}, {9, AtBatch(1)}});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto first = [&model](int64_t batch) {
+    return std::get<Chain>(model->At(batch)->problem).stage(1);
+  };
+  EXPECT_EQ(first(2).recompute_saving_time, Nanos(20));
+  EXPECT_EQ(first(2).recompute_saving_overhead, Bytes(6));
+  EXPECT_FALSE(first(4).stops());
+}
+
+// Lines of their own may cross those of what bounds them.
+TEST(BatchModel, AnEarlyStopTakesNoMoreThanAWholeForward) {
+  Profile small = Stopping(10, 100), large = Stopping(10, 0);
+  ChainSpec spec = std::get<Chain>(large.problem).spec();
+  for (Stage& stage : spec.stages) stage.recompute_saving_time = stage.forward_time;
+  spec.stages[0].output = Bytes(0);
+  large.problem = *Chain::Create(spec);
+  const auto model = BatchModel::Create({{2, small}, {3, large}});
+  ASSERT_TRUE(model.ok()) << model.status();
+  // Times rise to 190 ns of 100, overheads fall below none.
+  const auto beyond = model->At(4);
+  ASSERT_TRUE(beyond.ok()) << beyond.status();
+  const Stage& far = std::get<Chain>(beyond->problem).stage(1);
+  EXPECT_EQ(far.recompute_saving_time, Nanos(100));
+  EXPECT_EQ(far.recompute_saving_overhead, Bytes(0));
+  // 200 bytes of overhead, the output 200.
+  const auto below = model->At(1);
+  ASSERT_TRUE(below.ok()) << below.status();
+  const Stage& near = std::get<Chain>(below->problem).stage(1);
+  EXPECT_EQ(near.output, Bytes(200));
+  EXPECT_EQ(near.recompute_saving_time, Nanos(0));
+  EXPECT_EQ(near.recompute_saving_overhead, Bytes(200));
+}
+
+TEST(BatchModel, GraphsStopEarlyAsChainsDo) {
+  const auto stopping = [](int64_t time) {
+    Profile profile = GraphProfile(4, 70, 10);
+    GraphSpec spec = std::get<Graph>(profile.problem).spec();
+    spec.vertices[1].forward_time = Nanos(time);
+    spec.vertices[1].recompute_saving_time = Nanos(time);
+    profile.problem = *Graph::Create(std::move(spec));
+    return profile;
+  };
+  const auto model = BatchModel::Create({{1, stopping(5)}, {3, stopping(9)}});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto two = model->At(2);
+  ASSERT_TRUE(two.ok()) << two.status();
+  const Graph& graph = std::get<Graph>(two->problem);
+  EXPECT_EQ(graph.vertex(1).recompute_saving_time, Nanos(7));
+  EXPECT_FALSE(graph.vertex(2).stops());
+}
+
 TEST(BatchModel, GraphsKeepTheirInputs) {
   const auto model =
       BatchModel::Create({{1, GraphProfile(6, 70, 10)}, {2, GraphProfile(6, 70, 10)}});
