@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/torch/execute/saved_tensor_scope.h"
+#include "client/torch/execute/movable_parts.h"
 
 namespace stowage {
 namespace {

@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "client/torch/base/tensor_storage.h"
 #include "client/torch/base/torch_status.h"
+#include "client/torch/execute/packing_scope.h"
 #include "client/torch/execute/passed_input.h"
-#include "client/torch/execute/saved_tensor_scope.h"
 
 namespace stowage {
 namespace {

@@ -15,7 +15,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "client/torch/execute/saved_tensor_scope.h"
+#include "client/torch/execute/packing_scope.h"
 #include "client/torch/offload/host_copies.h"
 
 namespace stowage {

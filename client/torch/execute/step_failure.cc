@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client/torch/base/torch_status.h"
-#include "client/torch/execute/saved_tensor_scope.h"
+#include "client/torch/execute/movable_parts.h"
 #include "client/torch/offload/host_pool.h"
 
 namespace stowage {

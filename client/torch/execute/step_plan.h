@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "client/torch/execute/held_tensors.h"
-#include "client/torch/execute/saved_tensor_scope.h"
+#include "client/torch/execute/movable_parts.h"
 #include "client/torch/model/chain_model.h"
 #include "client/torch/model/graph_model.h"
 #include "client/torch/offload/execution_device.h"

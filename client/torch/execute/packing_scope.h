@@ -1,0 +1,46 @@
+// Hooks for what autograd saves for the backward while a scope lives, of what this thread saves.
+//
+// No other thread sees a difference, whatever engine is installed, also that of an embedded Python. Hooks
+// that Python has in force around a scope do not see what is saved in it unless it yields, as those around an inner
+// pair of Python's own hooks do not; all else that this thread asks an engine for, the installed one does.
+#ifndef STOWAGE_CLIENT_TORCH_EXECUTE_PACKING_SCOPE_H_
+#define STOWAGE_CLIENT_TORCH_EXECUTE_PACKING_SCOPE_H_
+
+#include <torch/csrc/autograd/saved_variable_hooks.h>
+
+#include <memory>
+
+namespace stowage {
+
+// Gives autograd the hooks of what this thread saves while an object of this class lives. Scopes nest: the innermost
+// counts.
+class PackingScope {
+ public:
+  PackingScope(const PackingScope&) = delete;
+  PackingScope& operator=(const PackingScope&) = delete;
+
+  // Called for every tensor that is saved.
+  virtual std::unique_ptr<torch::autograd::SavedVariableHooks> MakeHooks() = 0;
+  // Whether hooks that Python has in force around the scope come before those.
+  virtual bool Yields() const { return false; }
+
+ protected:
+  PackingScope();
+  virtual ~PackingScope();
+
+ private:
+  PackingScope* outer_;
+};
+
+// While an object of this class lives, autograd keeps nothing of what this thread's forwards save. LibTorch chooses
+// kernels by whether a graph is made: those of LSTM, attention and others round differently without one. So a
+// forward that is not to save makes its graph, too, and saves into the void. A backward through what was saved
+// meanwhile is a StageRuleError. Scopes nest: the innermost counts.
+class DropSavedScope : private PackingScope {
+ private:
+  std::unique_ptr<torch::autograd::SavedVariableHooks> MakeHooks() override;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_EXECUTE_PACKING_SCOPE_H_
