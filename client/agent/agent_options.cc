@@ -85,8 +85,8 @@ absl::Status CheckAgentOptions(const AgentOptions& options) {
   check.AtLeast("shadow_every", options.shadow_every, 1);
   if (options.arena) check.AtLeast("arena.region.effort", options.arena->region.effort, 0);
   const bool elsewhere = options.device != nullptr && !options.device->device().is_cpu();
-  if (options.arena && options.arena->allocator == nullptr && elsewhere) {
-    check.Fail("arena.allocator", "null", "must be set for a device that is not the CPU");
+  if (options.arena && elsewhere) {
+    check.Fail("arena", "set", "must be absent for a device that is not the CPU");
   }
   return check.status();
 }

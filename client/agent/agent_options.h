@@ -52,11 +52,10 @@ struct OutOfMemoryOptions {
 // Steps by plans get their memory from one region, at offsets planned from the first step of each plan and
 // shape of batch (client/torch/memory/step_arena.h): what a step reserves is then known, and held against
 // `device_limit`, or the plan's budget where there is none. Planning takes up to a second or two, once for
-// each; a region that does not fit is not used (ArenaEvent). Reserved bytes are in Agent::memory.
+// each; a region that does not fit is not used (ArenaEvent). Reserved bytes are in Agent::memory. Of the CPU alone, of its
+// installed TrackingAllocator.
 struct ArenaOptions {
   StepArenaOptions region;
-  // That serves; it must outlive the agent. Null: the installed TrackingAllocator.
-  SourcedAllocator* allocator = nullptr;
 };
 
 struct AgentOptions {

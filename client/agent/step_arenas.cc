@@ -27,8 +27,7 @@ StepArenas::StepArenas(const AgentOptions& options, EventSink* events)
 
 bool StepArenas::Create() {
   if (!used() || arena_ != nullptr) return used();
-  absl::StatusOr<std::unique_ptr<StepArena>> arena =
-      StepArena::Create(options_->region, options_->allocator);
+  absl::StatusOr<std::unique_ptr<StepArena>> arena = StepArena::Create(options_->region);
   if (arena.ok()) {
     arena_ = *std::move(arena);
   } else {

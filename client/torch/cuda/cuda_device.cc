@@ -7,22 +7,125 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGraphsC10Utils.h>
 #include <c10/cuda/CUDAStream.h>
+#include <c10/util/Exception.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 
 #include "absl/strings/str_cat.h"
 #include "client/torch/base/lazy_init.h"
 #include "client/torch/base/torch_status.h"
 #include "client/torch/base/torch_version.h"
-#include "client/torch/cuda/cuda_timer.h"
+#include "client/torch/memory/allocation_count.h"
 #include "client/torch/memory/counting_meter.h"
+#include "client/torch/memory/memory_refusal.h"
 #include "client/torch/memory/shared_peaks_meter.h"
+#include "client/torch/offload/queued_timer.h"
 
 namespace stowage {
 namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
+
+constexpr Bytes kGranularity(512);
+
+// What LibTorch's allocator tells of a GPU.
+struct CudaWatch {
+  // Null before LibTorch 2.7, and where the allocator is one that tells of no blocks (cudaMallocAsync).
+  AllocationCount* count = nullptr;
+  // Null before LibTorch 2.7.
+  RefusalLog* refusals = nullptr;
+};
+
+#if STOWAGE_TORCH_AT_LEAST(2, 7)
+Bytes AsBytes(size_t bytes) { return Bytes(static_cast<int64_t>(bytes)); }
+
+// Called under the allocator's own lock.
+void Tell(const allocator::TraceEntry& event, AllocationCount* count) {
+  using Event = allocator::TraceEntry;
+  const Bytes bytes = AsBytes(event.size_);
+  if (event.action_ == Event::ALLOC) return count->Allocated(bytes);
+  // A free that was asked for changes nothing until no stream uses the block.
+  if (event.action_ == Event::FREE_COMPLETED) return count->Freed(bytes);
+  if (event.action_ == Event::SEGMENT_ALLOC || event.action_ == Event::SEGMENT_MAP) {
+    return count->Reserved(bytes);
+  }
+  if (event.action_ == Event::SEGMENT_FREE || event.action_ == Event::SEGMENT_UNMAP) {
+    return count->Released(bytes);
+  }
+}
+
+AllocationCount::Sums Snapshot(c10::DeviceIndex gpu, const AllocationCount& count) {
+  AllocationCount::Sums sums;
+  for (const auto& segment : allocator::snapshot().segments) {
+    if (segment.device != gpu) continue;
+    sums.reserved += AsBytes(segment.total_size);
+    for (const auto& block : segment.blocks) {
+      if (!block.active) continue;
+      sums.requested += AsBytes(block.requested_size);
+      sums.blocks += count.Block(AsBytes(block.requested_size));
+    }
+  }
+  return sums;
+}
+
+struct GpuEvents {
+  AllocationCount count{kGranularity};
+  RefusalLog refusals;
+};
+
+class Watch {
+ public:
+  Watch() : gpus_(static_cast<size_t>(c10::cuda::device_count())) {
+    allocator::attachOutOfMemoryObserver(
+        [this](int64_t gpu, size_t asked, size_t total, size_t free) {
+          NoteRefusal(static_cast<c10::DeviceIndex>(gpu), AsBytes(asked), AsBytes(total),
+                      AsBytes(free));
+        });
+    try {
+      allocator::attachAllocatorTraceTracker(
+          [this](const allocator::TraceEntry& event) { Tell(event, &At(event.device_).count); });
+    } catch (const c10::Error&) {
+      return;
+    }
+    counts_ = true;
+    for (size_t i = 0; i < gpus_.size(); ++i) {
+      gpus_[i].count.StartFrom(
+          [&] { return Snapshot(static_cast<c10::DeviceIndex>(i), gpus_[i].count); });
+    }
+  }
+
+  CudaWatch Of(c10::DeviceIndex gpu) {
+    return {counts_ ? &At(gpu).count : nullptr, &At(gpu).refusals};
+  }
+
+ private:
+  GpuEvents& At(c10::DeviceIndex gpu) { return gpus_.at(static_cast<size_t>(gpu)); }
+
+  // Called without that lock. `total` is less than the GPU has where the process may use a share.
+  void NoteRefusal(c10::DeviceIndex gpu, Bytes asked, Bytes total, Bytes free) {
+    const allocator::DeviceStats stats = allocator::getDeviceStats(gpu);
+    const Bytes reserved(stats.reserved_bytes[0].current);
+    const Bytes live =
+        counts_ ? At(gpu).count.now().requested : Bytes(stats.requested_bytes[0].current);
+    At(gpu).refusals.Note({asked, live, reserved, std::min(reserved + free, total), Bytes(0)});
+  }
+
+  std::deque<GpuEvents> gpus_;
+  bool counts_ = false;
+};
+
+// From the first call of the process on, for good: the allocator forgets nobody who listens.
+CudaWatch WatchGpu(c10::DeviceIndex gpu) {
+  static auto* const watch = new Watch();
+  return watch->Of(gpu);
+}
+#else
+CudaWatch WatchGpu(c10::DeviceIndex /*gpu*/) { return {}; }
+#endif
 
 // The first of each statistic is the sum over the allocator's pools.
 class CudaFigures final : public AllocatorFigures {
@@ -58,6 +161,66 @@ std::unique_ptr<MemoryMeter> MeterOf(c10::Device device, const CudaWatch& watch)
       std::make_unique<CudaFigures>(device.index(), watch.refusals));
 }
 
+class TimedEvent {
+ public:
+  TimedEvent() { C10_CUDA_CHECK(cudaEventCreate(&event_)); }
+  TimedEvent(const TimedEvent&) = delete;
+  TimedEvent& operator=(const TimedEvent&) = delete;
+  ~TimedEvent() { C10_CUDA_IGNORE_ERROR(cudaEventDestroy(event_)); }
+
+  cudaEvent_t get() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+void WaitAtGate(void* gate) {
+  const std::unique_ptr<std::shared_ptr<QueueGate>> owned(
+      static_cast<std::shared_ptr<QueueGate>*>(gate));
+  (*owned)->Wait();
+}
+
+// The current stream of the calling thread. A gate is a function of the host in it: nothing to be compiled for a GPU.
+class CudaQueue final : public ComputeQueue {
+ public:
+  explicit CudaQueue(c10::Device device) : device_(device) {}
+  ~CudaQueue() override {
+    const c10::DeviceGuard guard(device_);
+    events_.clear();
+  }
+
+  void Mark(size_t mark) override {
+    const c10::DeviceGuard guard(device_);
+    while (mark >= events_.size()) events_.emplace_back();
+    C10_CUDA_CHECK(cudaEventRecord(events_[mark].get(), Compute()));
+  }
+
+  Nanos Between(size_t start, size_t stop) override {
+    const c10::DeviceGuard guard(device_);
+    // The caller may have changed the stream in between.
+    C10_CUDA_CHECK(cudaEventSynchronize(events_[stop].get()));
+    float milliseconds = 0;
+    C10_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, events_[start].get(), events_[stop].get()));
+    return Nanos(std::llround(static_cast<double>(milliseconds) * 1e6));
+  }
+
+  void Close(Nanos most) override {
+    const c10::DeviceGuard guard(device_);
+    gate_ = std::make_shared<QueueGate>(most);
+    auto owned = std::make_unique<std::shared_ptr<QueueGate>>(gate_);
+    C10_CUDA_CHECK(cudaLaunchHostFunc(Compute(), &WaitAtGate, owned.get()));
+    static_cast<void>(owned.release());
+  }
+  bool Open() override { return gate_->Open(); }
+
+ private:
+  cudaStream_t Compute() const { return c10::cuda::getCurrentCUDAStream(device_.index()).stream(); }
+
+  const c10::Device device_;
+  std::deque<TimedEvent> events_;
+  std::shared_ptr<QueueGate> gate_;
+};
+
 void CopyOn(const CopyPiece& piece, Stream direction, c10::Stream stream) {
   const c10::DeviceGuard guard(stream.device());
   C10_CUDA_CHECK(cudaMemcpyAsync(
@@ -89,9 +252,8 @@ cudaDeviceProp PropertiesOf(c10::Device device) {
 CudaDevice::CudaDevice(c10::Device device, const std::optional<TransferModel>& link,
                        Bytes host_memory)
     : device_(device),
-      watch_(WatchGpu(device.index())),
       link_(link, host_memory, LockedMemory(device)),
-      meter_(MeterOf(device, watch_)),
+      meter_(MeterOf(device, WatchGpu(device.index()))),
       copies_(device, &CopyOn) {
   if (one_channel()) copies_.ShareOneStream();
 }
@@ -125,6 +287,8 @@ absl::Status CudaDevice::SetLink(const TransferModel& link) {
   return status;
 }
 
+Bytes CudaDevice::granularity() const { return kGranularity; }
+
 std::optional<Bytes> CudaDevice::FreeMemory() const {
   const c10::DeviceGuard guard(device_);
   size_t free = 0, total = 0;
@@ -141,7 +305,9 @@ bool CudaDevice::IsCapturing() const {
   return c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None;
 }
 
-std::unique_ptr<StageTimer> CudaDevice::MakeTimer() { return MakeCudaTimer(device_); }
+std::unique_ptr<StageTimer> CudaDevice::MakeTimer() {
+  return MakeQueuedTimer(std::make_unique<CudaQueue>(device_));
+}
 
 Device CudaDevice::Hardware() const {
   const cudaDeviceProp properties = PropertiesOf(device_);

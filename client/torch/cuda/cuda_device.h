@@ -5,7 +5,7 @@
 //
 // Memory is counted from what the caching allocator tells (AllocationCount): peaks of LibTorch's user are left alone, blocks
 // are sizes rounded up to 512 bytes, and a rest of up to 1 MiB that a block is not split from is only in what is reserved.
-// Where the allocator tells nothing (CudaWatch) its own figures are read, and its peaks are reset with the meter's.
+// Where the allocator tells nothing its own figures are read, and its peaks are reset with the meter's.
 #ifndef STOWAGE_CLIENT_TORCH_CUDA_CUDA_DEVICE_H_
 #define STOWAGE_CLIENT_TORCH_CUDA_CUDA_DEVICE_H_
 
@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/torch/cuda/cuda_watch.h"
 #include "client/torch/offload/execution_device.h"
 #include "client/torch/offload/host_link.h"
 #include "client/torch/offload/stream_copies.h"
@@ -33,7 +32,7 @@ class CudaDevice final : public ExecutionDevice {
 
   c10::Device device() const override { return device_; }
   MemoryMeter* meter() override { return meter_.get(); }
-  Bytes granularity() const override { return Bytes(512); }
+  Bytes granularity() const override;
   std::optional<Bytes> FreeMemory() const override;
   void GiveBackUnused() override;
   bool IsCapturing() const override;
@@ -52,7 +51,6 @@ class CudaDevice final : public ExecutionDevice {
   bool one_channel() const { return link() != nullptr && !link()->full_duplex; }
 
   const c10::Device device_;
-  const CudaWatch watch_;
   HostLink link_;
   const std::unique_ptr<MemoryMeter> meter_;
   StreamCopies copies_;  // last: they may still write to the link's host memory

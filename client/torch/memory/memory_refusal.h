@@ -21,8 +21,7 @@ struct MemoryRefusal {
   Bytes rounding;  // that all of these together may be off
 
   // The same, exact where `meter` knows, which was reset when the step began: at most refusals as much is live
-  // as never before in it, and never more. Words may say more: an allocator counts a region that a source
-  // serves as live (CudaBlocks).
+  // as never before in it, and never more. Words may say more.
   MemoryRefusal ExactBy(const MemoryMeter& meter) const;
 };
 

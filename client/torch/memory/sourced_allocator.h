@@ -2,7 +2,6 @@
 #ifndef STOWAGE_CLIENT_TORCH_MEMORY_SOURCED_ALLOCATOR_H_
 #define STOWAGE_CLIENT_TORCH_MEMORY_SOURCED_ALLOCATOR_H_
 
-#include <cstdint>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -10,9 +9,6 @@
 #include "solvers/model/units.h"
 
 namespace stowage {
-
-// Above every allocator that LibTorch registers itself.
-inline constexpr uint8_t kSourcedAllocatorPriority = 100;
 
 // Thread-safe.
 class SourcedAllocator {
@@ -23,8 +19,7 @@ class SourcedAllocator {
   virtual void Add(std::shared_ptr<BlockSource> source) = 0;
   // Lets go of sources that are done.
   virtual void DropDone() = 0;
-  // Lets the source, which was added, serve what the calling thread allocates, on a GPU what anybody
-  // does on that thread's current stream; null: nobody does. Returns who did before.
+  // Lets the source, which was added, serve what the calling thread allocates; null: nobody does. Returns who did before.
   virtual BlockSource* Enter(BlockSource* source) = 0;
 
   // Memory for a source's blocks, which counts as reserved as a whole; null where there is none within

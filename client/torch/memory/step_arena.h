@@ -18,8 +18,7 @@
 // before the copy starts and frees the source after it has waited (execution_device.h), so that no block
 // that a copy reads or writes is served to anybody else.
 //
-// On which device is the allocator's matter (sourced_allocator.h): of the CPU TrackingAllocator, of a GPU
-// CudaBlocks (cuda_blocks.h).
+// On which device is the allocator's matter (sourced_allocator.h): TrackingAllocator's is the CPU. None is a GPU's.
 #ifndef STOWAGE_CLIENT_TORCH_MEMORY_STEP_ARENA_H_
 #define STOWAGE_CLIENT_TORCH_MEMORY_STEP_ARENA_H_
 
@@ -37,7 +36,7 @@
 namespace stowage {
 
 struct StepArenaOptions {
-  // Of blocks; 0: the allocator's granularity, 64 bytes on the CPU and 512 on GPUs.
+  // Of blocks; 0: the allocator's granularity, 64 bytes on the CPU.
   Bytes alignment{0};
   int64_t effort = 50000000;  // of the placement's search
 };
@@ -53,8 +52,8 @@ struct ArenaReport {
   TraceFollower::Counts counts;  // of the last step that was served
 };
 
-// Serves one step at a time: on the CPU what the thread allocates that opened the scope (autograd runs
-// backwards there, too), on a GPU what is allocated for its stream. Blocks may be freed by any thread.
+// Serves one step at a time: what the thread allocates that opened the scope (autograd runs the CPU's
+// backwards there, too). Blocks may be freed by any thread.
 // Otherwise not thread-safe.
 class StepArena {
  public:

@@ -35,7 +35,8 @@ TrackingAllocator* TrackingAllocator::Install() {
   // Never destroyed: tensors of static storage duration are freed after main.
   static TrackingAllocator* const instance = [] {
     auto* allocator = new TrackingAllocator();
-    c10::SetCPUAllocator(allocator, kSourcedAllocatorPriority);
+    constexpr uint8_t kPriority = 100;  // above every allocator that LibTorch registers itself
+    c10::SetCPUAllocator(allocator, kPriority);
     installed.store(allocator, std::memory_order_release);
     return allocator;
   }();

@@ -17,6 +17,7 @@
 #include "client/agent/step_watch.h"
 #include "solvers/model/field_error.h"
 #include "tests/client/agent/some_tensors.h"
+#include "tests/client/device/training_devices.h"
 
 namespace stowage {
 namespace {
@@ -77,6 +78,11 @@ TEST(AgentOptionsTest, EveryViolationNamesFieldValueAndRule) {
        }},
       {"options.wanted_profile_every = -1", [](AgentOptions* o) { o->wanted_profile_every = -1; }},
       {"options.shadow_every = 0", [](AgentOptions* o) { o->shadow_every = 0; }},
+      {"options.arena = set",
+       [](AgentOptions* o) {
+         o->arena = ArenaOptions();
+         o->device = TrainingDeviceNamed("test").execution;
+       }},
       {"token_file", [](AgentOptions* o) {
          o->server.address = "unix:/s";
          o->server.token = "t";

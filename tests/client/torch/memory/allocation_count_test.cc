@@ -6,22 +6,18 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <string>
-#include <vector>
 
 #include "client/torch/memory/counting_meter.h"
-#include "client/torch/memory/region_count.h"
 
 namespace stowage {
 namespace {
 
 // Frees what other streams use when those are done; keeps a peak for its user.
-class FakeAllocator final : public RegionMemory {
+class FakeAllocator {
  public:
   explicit FakeAllocator(AllocationCount* count) : count_(count) {}
 
   int Allocate(int64_t bytes, bool other_streams = false) {
-    ++calls;
     blocks_[++last_] = {bytes, other_streams};
     count_->Reserved(Bytes(bytes));
     count_->Allocated(Bytes(bytes));
@@ -37,23 +33,7 @@ class FakeAllocator final : public RegionMemory {
     while (!blocks_.empty()) Complete(blocks_.begin()->first);
   }
 
-  void EmptyCache() override {
-    order.push_back("empty");
-    count_->Released(Bytes(cached_));
-    cached_ = 0;
-  }
-  void* Allocate(Bytes bytes) override {
-    order.push_back("allocate");
-    if (refuses) return nullptr;
-    Allocate(bytes.value());
-    return this;
-  }
-  void Free(void*) override { FreeBlock(last_); }
-
   int64_t users_peak = 0;
-  int calls = 0;
-  bool refuses = false;
-  std::vector<std::string> order;
 
  private:
   struct Live {
@@ -63,14 +43,13 @@ class FakeAllocator final : public RegionMemory {
 
   void Complete(int block) {
     count_->Freed(Bytes(blocks_[block].bytes));
-    cached_ += blocks_[block].bytes;
     blocks_.erase(block);
   }
 
   AllocationCount* const count_;
   std::map<int, Live> blocks_;
   int last_ = 0;
-  int64_t live_ = 0, cached_ = 0;
+  int64_t live_ = 0;
 };
 
 class AllocationCountTest : public testing::Test {
@@ -124,39 +103,6 @@ TEST_F(AllocationCountTest, WhatWasThereBeforeIsCountedOnceWhateverHappensMeanwh
   EXPECT_EQ(meter_.peak(), Bytes(1030));
   allocator_.Allocate(600);
   EXPECT_EQ(meter_.block_bytes(), Bytes(2048 + 1024));
-}
-
-TEST_F(AllocationCountTest, ARegionIsReservedInsteadOfWhatIsCached) {
-  RegionCount regions(&count_, &allocator_);
-  allocator_.FreeBlock(allocator_.Allocate(10000));
-  const int calls = allocator_.calls;
-  meter_.ResetPeak();
-  EXPECT_NE(regions.Reserve(Bytes(8192)), nullptr);
-  EXPECT_EQ(allocator_.order, (std::vector<std::string>{"empty", "allocate"}));
-  EXPECT_EQ(meter_.reserved(), Bytes(8192));
-  // What is served of it counts, and the allocator is not asked for that.
-  EXPECT_EQ(meter_.current(), Bytes(0));
-  EXPECT_EQ(meter_.peak(), Bytes(0));
-  regions.Served(Bytes(1000));
-  EXPECT_EQ(meter_.current(), Bytes(1000));
-  EXPECT_EQ(regions.unserved(), Bytes(8192 - 1024));
-  regions.Returned(Bytes(1000));
-  EXPECT_EQ(meter_.peak_block_bytes(), Bytes(1024));
-  EXPECT_EQ(allocator_.calls, calls + 1);
-  regions.Unreserve(&allocator_, Bytes(8192));
-  EXPECT_EQ(meter_.current(), Bytes(0));
-  EXPECT_EQ(regions.unserved(), Bytes(0));
-}
-
-TEST_F(AllocationCountTest, ARegionThatIsRefusedLeavesTheCountAsItWas) {
-  RegionCount regions(&count_, &allocator_);
-  allocator_.Allocate(700);
-  meter_.ResetPeak();
-  allocator_.refuses = true;
-  EXPECT_EQ(regions.Reserve(Bytes(8192)), nullptr);
-  EXPECT_EQ(meter_.current(), Bytes(700));
-  EXPECT_EQ(meter_.peak(), Bytes(700));
-  EXPECT_EQ(regions.unserved(), Bytes(0));
 }
 
 }  // namespace
