@@ -10,6 +10,7 @@
 
 #include "client/agent/agent.h"
 #include "client/rpc/connect.h"
+#include "tests/client/device/training_devices.h"
 #include "tests/client/torch/test_networks.h"
 #include "tests/support/stowaged_process.h"
 
@@ -19,22 +20,28 @@ namespace {
 using ::testing::Contains;
 using ::testing::Not;
 
-class AgentServerTest : public ::testing::Test {
+class AgentServerTest : public ::testing::TestWithParam<std::string> {
  protected:
   AgentServerTest() {
+    options_.device = device_.execution;
     options_.server.address = server_.address();
     options_.report_after = 2;
     options_.on_event = [this](const AgentEvent& event) { kinds_.push_back(KindOf(event)); };
   }
 
+  void SetUp() override { SKIP_IF_MISSING(device_); }
+
+  TestNetwork Network() const { return MakeTestNetwork("norm_mlp", device_); }
+
+  const TrainingDevice& device_ = TrainingDeviceNamed(GetParam());
   StowagedProcess server_;
   AgentOptions options_;
   std::vector<std::string> kinds_;
 };
 
-TEST_F(AgentServerTest, OneJobPlansTheNextHitsAndBothReport) {
+TEST_P(AgentServerTest, OneJobPlansTheNextHitsAndBothReport) {
   options_.job = "first";
-  TestNetwork one = MakeTestNetwork("norm_mlp");
+  TestNetwork one = Network();
   Agent first(&one.model, options_);
   const auto solved = first.Plan(one.input, one.target, ShareOfStoreAll{0.7});
   ASSERT_TRUE(solved.ok()) << solved.status();
@@ -44,7 +51,7 @@ TEST_F(AgentServerTest, OneJobPlansTheNextHitsAndBothReport) {
 
   kinds_.clear();
   options_.job = "second";
-  TestNetwork two = MakeTestNetwork("norm_mlp");
+  TestNetwork two = Network();
   Agent second(&two.model, options_);
   const auto cached = second.Resume(first.Token(), {{two.input}, two.target});
   ASSERT_TRUE(cached.ok()) << cached.status();
@@ -56,10 +63,10 @@ TEST_F(AgentServerTest, OneJobPlansTheNextHitsAndBothReport) {
   EXPECT_THAT(kinds_, Not(Contains("planned")));
 }
 
-TEST_F(AgentServerTest, WithoutTheServerItPlansHereAndSaysSo) {
+TEST_P(AgentServerTest, WithoutTheServerItPlansHereAndSaysSo) {
   server_.Kill();
   options_.retry.max_attempts = 1;
-  TestNetwork network = MakeTestNetwork("norm_mlp");
+  TestNetwork network = Network();
   Agent agent(&network.model, options_);
   const auto adopted = agent.Plan(network.input, network.target, ShareOfStoreAll{0.7});
   ASSERT_TRUE(adopted.ok()) << adopted.status();
@@ -70,12 +77,12 @@ TEST_F(AgentServerTest, WithoutTheServerItPlansHereAndSaysSo) {
 }
 
 // Jobs report that steps take longer than was predicted; a job that trains on measures anew, and the wish ends.
-TEST_F(AgentServerTest, AJobAnswersTheWishForAProfileByItself) {
+TEST_P(AgentServerTest, AJobAnswersTheWishForAProfileByItself) {
   options_.report_after = 0;
   options_.drift.replans = 0;
   options_.wanted_profile_every = 3;
   options_.job = "training";
-  TestNetwork network = MakeTestNetwork("norm_mlp");
+  TestNetwork network = Network();
   Agent agent(&network.model, options_);
   const auto adopted = agent.Plan(network.input, network.target, ShareOfStoreAll{0.7});
   ASSERT_TRUE(adopted.ok()) << adopted.status();
@@ -116,6 +123,9 @@ TEST_F(AgentServerTest, AJobAnswersTheWishForAProfileByItself) {
   EXPECT_FALSE(wanted());
   EXPECT_TRUE(agent.Step(network.input, network.target).ok());
 }
+
+INSTANTIATE_TEST_SUITE_P(On, AgentServerTest, ::testing::Values("cpu", "test", "cuda"),
+                         [](const auto& device) { return device.param; });
 
 }  // namespace
 }  // namespace stowage

@@ -17,6 +17,7 @@
 #include "solvers/planner.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/instance.h"
+#include "tests/client/device/training_devices.h"
 #include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_networks.h"
 #include "tests/client/torch/training_outcome.h"
@@ -34,8 +35,9 @@ int CopiesOf(const Schedule& schedule) {
 }
 
 // With made-up times, the same each time, as slow as copies are worth while.
-Chain Timed(const ChainModel& model, const at::Tensor& input, const at::Tensor& target) {
-  ChainSpec spec = ChainWithTimes(model, input, target).spec();
+Chain Timed(const ChainModel& model, const at::Tensor& input, const at::Tensor& target,
+            ExecutionDevice* device) {
+  ChainSpec spec = ChainWithTimes(model, input, target, device).spec();
   for (Stage& stage : spec.stages) {
     stage.forward_time = Nanos(20 * stage.forward_time.value());
     stage.backward_time = Nanos(20 * stage.backward_time.value());
@@ -46,15 +48,15 @@ Chain Timed(const ChainModel& model, const at::Tensor& input, const at::Tensor& 
 // A chain whose times are made up.
 class TimedChain : public TrainedModel {
  public:
-  explicit TimedChain(const ChainModel* model)
-      : model_(model), measured_(MakeTrainedModel(model)) {}
+  TimedChain(const ChainModel* model, ExecutionDevice* device)
+      : model_(model), device_(device), measured_(MakeTrainedModel(model)) {}
 
   const ModelTensors& tensors() const override { return measured_->tensors(); }
   absl::StatusOr<Profile> Measure(const Batch& batch,
                                   const ProfileOptions& options) const override {
     absl::StatusOr<Profile> profile = measured_->Measure(batch, options);
     if (!profile.ok() || options.bytes_only) return profile;
-    profile->problem = Timed(*model_, batch.inputs[0], batch.target.front());
+    profile->problem = Timed(*model_, batch.inputs[0], batch.target.front(), device_);
     return profile;
   }
   absl::StatusOr<StepReport> PlainStep(Batch batch, const StepMeters& meters) const override {
@@ -71,47 +73,62 @@ class TimedChain : public TrainedModel {
 
  private:
   const ChainModel* const model_;
+  ExecutionDevice* const device_;
   const std::unique_ptr<TrainedModel> measured_;
 };
 
-class AgentTransferTest : public ::testing::Test {
+class AgentTransfers : public ::testing::Test {
  protected:
-  AgentTransferTest() : link_(FastLink(/*full_duplex=*/true)), start_(network_.model) {
+  explicit AgentTransfers(const TrainingDevice& device)
+      : device_(device),
+        link_(FastLink(/*full_duplex=*/true)),
+        network_(MakeTestNetwork("norm_mlp", device)),
+        start_(network_.model, device.device) {
     options_.server.address = server_.address();
     options_.drift.replans = 0;
     options_.report_after = 2;
     options_.plan.solver = "offload_greedy";
     options_.on_event = [this](const AgentEvent& event) { events_.push_back(event); };
   }
+  void SetUp() override { SKIP_IF_MISSING(device_); }
+
+  std::unique_ptr<TrainedModel> Model() const {
+    return std::make_unique<TimedChain>(&network_.model, device_.execution);
+  }
 
   // A job of its own on this link.
   std::unique_ptr<Agent> Start(const TransferModel& link) {
-    devices_.push_back(SimulatedDevice::Create(link).value());
-    options_.device = devices_.back().get();
-    return std::make_unique<Agent>(std::make_unique<TimedChain>(&network_.model), nullptr,
-                                   options_);
+    linked_.push_back(MakeLinkedDevice(device_, link));
+    options_.device = linked_.back().get();
+    return std::make_unique<Agent>(Model(), nullptr, options_);
   }
 
   // Half way from the least that copies make possible to what storing all takes.
   absl::StatusOr<AdoptedPlan> PlanWith(Agent* agent) {
     PlanOptions options;
     options.solver = "offload_greedy";
-    const Chain chain = Timed(network_.model, network_.input, network_.target);
+    const Chain chain = Timed(network_.model, network_.input, network_.target, device_.execution);
     const Bytes least = ResolveBudget(Instance(chain, link_), LeastBudget{}, options).value();
     const Bytes all = Evaluator(chain).Run(StoreAllSchedule(chain)).value().peak;
     return agent->Plan(network_.input, network_.target, Bytes((least + all).value() / 2));
   }
 
+  const TrainingDevice& device_;
   StowagedProcess server_;
   TransferModel link_;
-  std::vector<std::unique_ptr<SimulatedDevice>> devices_;
-  TestNetwork network_ = MakeTestNetwork("norm_mlp");
+  std::vector<std::unique_ptr<ExecutionDevice>> linked_;
+  TestNetwork network_;
   AgentOptions options_;
   std::vector<AgentEvent> events_;
   Rewinder start_;
 };
 
-TEST_F(AgentTransferTest, PlansThatCopyAreSolvedCachedAndExecuted) {
+class AgentTransferTest : public AgentTransfers, public ::testing::WithParamInterface<std::string> {
+ protected:
+  AgentTransferTest() : AgentTransfers(TrainingDeviceNamed(GetParam())) {}
+};
+
+TEST_P(AgentTransferTest, PlansThatCopyAreSolvedCachedAndExecuted) {
   start_.Rewind();
   const auto plain =
       MakeTrainedModel(&network_.model)->PlainStep({{network_.input}, network_.target}, nullptr);
@@ -136,8 +153,11 @@ TEST_F(AgentTransferTest, PlansThatCopyAreSolvedCachedAndExecuted) {
       const auto step = agent->Step(network_.input, network_.target);
       ASSERT_TRUE(step.ok()) << step.status();
       ExpectEqual(expected, Outcome::Of(network_.model, step->loss));
-      EXPECT_EQ(step->peak, plan.prediction.peak);
       EXPECT_LE(step->peak, plan.budget);
+      EXPECT_LE(step->host_peak, plan.prediction.host_peak);
+      // Elsewhere plans count whole blocks.
+      if (!device_.exact) continue;
+      EXPECT_EQ(step->peak, plan.prediction.peak);
       EXPECT_EQ(step->offloaded, plan.prediction.offloaded);
       EXPECT_EQ(step->prefetched, plan.prediction.prefetched);
       EXPECT_EQ(step->host_peak, plan.prediction.host_peak);
@@ -145,14 +165,18 @@ TEST_F(AgentTransferTest, PlansThatCopyAreSolvedCachedAndExecuted) {
     ASSERT_EQ(agent->events().of<ReportSentEvent>(), 1);
     const auto& report = std::get<ReportSentEvent>(events_.back());
     EXPECT_EQ(report.copies, CopiesOf(plan.schedule));
-    EXPECT_EQ(report.offloaded, plan.prediction.offloaded);
-    EXPECT_EQ(report.prefetched, plan.prediction.prefetched);
+    EXPECT_LE(report.offloaded, plan.prediction.offloaded);
+    EXPECT_LE(report.prefetched, plan.prediction.prefetched);
+    if (device_.exact) {
+      EXPECT_EQ(report.offloaded, plan.prediction.offloaded);
+      EXPECT_EQ(report.prefetched, plan.prediction.prefetched);
+    }
     EXPECT_THAT(ToString(events_.back()), HasSubstr("to host memory and"));
   }
   EXPECT_EQ(digests[0], digests[1]);
 }
 
-TEST_F(AgentTransferTest, ACachedPlanIsJudgedByTheOwnLink) {
+TEST_P(AgentTransferTest, ACachedPlanIsJudgedByTheOwnLink) {
   const auto first = PlanWith(Start(link_).get());
   ASSERT_TRUE(first.ok()) << first.status();
   TransferModel faster = link_;  // of the same class
@@ -171,7 +195,7 @@ TEST_F(AgentTransferTest, ACachedPlanIsJudgedByTheOwnLink) {
   EXPECT_EQ(second->plan.prediction.makespan, judged->makespan);
 }
 
-TEST_F(AgentTransferTest, PlansKeepToTheHostMemoryThereIs) {
+TEST_P(AgentTransferTest, PlansKeepToTheHostMemoryThereIs) {
   const auto first = PlanWith(Start(link_).get());
   ASSERT_TRUE(first.ok()) << first.status();
   const Bytes needed = first->plan.prediction.host_peak;
@@ -188,7 +212,7 @@ TEST_F(AgentTransferTest, PlansKeepToTheHostMemoryThereIs) {
 }
 
 // Somebody else has taken of it what the plan counts on.
-TEST_F(AgentTransferTest, HostMemoryThatRunsOutLeadsToAPlanThatTakesLess) {
+TEST_P(AgentTransferTest, HostMemoryThatRunsOutLeadsToAPlanThatTakesLess) {
   options_.plan.solver = "";
   options_.out_of_memory.retry_step = true;
   const auto agent = Start(link_);
@@ -198,7 +222,7 @@ TEST_F(AgentTransferTest, HostMemoryThatRunsOutLeadsToAPlanThatTakesLess) {
   ASSERT_GT(needed, Bytes(0));
   const Bytes taken = link_.host_memory - needed + Bytes(1);
   const HostPool::Block others =
-      devices_.back()->host()->Allocate(static_cast<size_t>(taken.value()));
+      linked_.back()->host()->Allocate(static_cast<size_t>(taken.value()));
   const auto step = agent->Step(network_.input, network_.target);
   ASSERT_TRUE(step.ok()) << step.status();
   EXPECT_GE(agent->events().of<OutOfMemoryEvent>(), 1);
@@ -207,7 +231,7 @@ TEST_F(AgentTransferTest, HostMemoryThatRunsOutLeadsToAPlanThatTakesLess) {
 }
 
 // The plans of other shapes count on it, too.
-TEST_F(AgentTransferTest, HostMemoryThatRunsOutIsFoundOutOnceForAllShapes) {
+TEST_P(AgentTransferTest, HostMemoryThatRunsOutIsFoundOutOnceForAllShapes) {
   options_.plan.solver = "";
   const auto agent = Start(link_);
   const auto large = agent->Plan(network_.input, network_.target, ShareOfStoreAll{0.8});
@@ -219,7 +243,7 @@ TEST_F(AgentTransferTest, HostMemoryThatRunsOutIsFoundOutOnceForAllShapes) {
   const Bytes needed = small->plan.prediction.host_peak;
   ASSERT_GT(needed, Bytes(0));
   ASSERT_GE(large->plan.prediction.host_peak, needed);
-  const HostPool::Block others = devices_.back()->host()->Allocate(
+  const HostPool::Block others = linked_.back()->host()->Allocate(
       static_cast<size_t>((link_.host_memory - needed).value() + 1));
   EXPECT_TRUE(absl::IsResourceExhausted(agent->Step(fewer).status()));
   const auto step = agent->Step(network_.input, network_.target);
@@ -230,11 +254,16 @@ TEST_F(AgentTransferTest, HostMemoryThatRunsOutIsFoundOutOnceForAllShapes) {
   EXPECT_EQ(agent->events().of<OutOfMemoryEvent>(), 1);
 }
 
-TEST_F(AgentTransferTest, WithoutALinkPlansRecompute) {
+class AgentWithoutLinkTest : public AgentTransfers {
+ protected:
+  AgentWithoutLinkTest() : AgentTransfers(TrainingDeviceNamed("cpu")) {}
+};
+
+TEST_F(AgentWithoutLinkTest, WithoutALinkPlansRecompute) {
   ASSERT_TRUE(PlanWith(Start(link_).get()).ok());
   options_.device = nullptr;
   options_.plan.solver = "";
-  Agent agent(std::make_unique<TimedChain>(&network_.model), nullptr, options_);
+  Agent agent(Model(), nullptr, options_);
   const auto adopted = agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.8});
   ASSERT_TRUE(adopted.ok()) << adopted.status();
   ASSERT_EQ(adopted->plan.status, PlanStatus::kFound);
@@ -246,9 +275,9 @@ TEST_F(AgentTransferTest, WithoutALinkPlansRecompute) {
 }
 
 // An answer, not a step that fails.
-TEST_F(AgentTransferTest, AnOffloadSolverWithoutALinkFindsNoPlan) {
+TEST_F(AgentWithoutLinkTest, AnOffloadSolverWithoutALinkFindsNoPlan) {
   options_.device = nullptr;
-  Agent agent(std::make_unique<TimedChain>(&network_.model), nullptr, options_);
+  Agent agent(Model(), nullptr, options_);
   const auto adopted = agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.8});
   ASSERT_TRUE(adopted.ok()) << adopted.status();
   EXPECT_EQ(adopted->plan.status, PlanStatus::kProvenInfeasible);
@@ -256,7 +285,7 @@ TEST_F(AgentTransferTest, AnOffloadSolverWithoutALinkFindsNoPlan) {
   EXPECT_TRUE(absl::IsFailedPrecondition(agent.Step(network_.input, network_.target).status()));
 }
 
-TEST_F(AgentTransferTest, CopiesMayBeForbiddenOnALink) {
+TEST_P(AgentTransferTest, CopiesMayBeForbiddenOnALink) {
   options_.plan = {};
   options_.plan.recompute_only = true;
   const auto agent = Start(link_);
@@ -266,7 +295,7 @@ TEST_F(AgentTransferTest, CopiesMayBeForbiddenOnALink) {
   EXPECT_EQ(CopiesOf(adopted->plan.schedule), 0);
 }
 
-TEST_F(AgentTransferTest, AProfileThatWasKeptGetsTheLinkOfThisDevice) {
+TEST_P(AgentTransferTest, AProfileThatWasKeptGetsTheLinkOfThisDevice) {
   const auto first = Start(link_);
   ASSERT_TRUE(PlanWith(first.get()).ok());
   Profile kept = *first->profile();
@@ -279,6 +308,9 @@ TEST_F(AgentTransferTest, AProfileThatWasKeptGetsTheLinkOfThisDevice) {
   EXPECT_EQ(adopted->source, PlanSource::kCache);
   EXPECT_GT(CopiesOf(adopted->plan.schedule), 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(On, AgentTransferTest, ::testing::Values("cpu", "test", "cuda"),
+                         [](const auto& device) { return device.param; });
 
 // What is written for one device is not left for another.
 TEST(DeviceLink, IsStatedAsItIs) {
