@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -268,6 +269,42 @@ TEST(ShapeProfilerTest, WhatDependsOnDataIsRefusedByName) {
               HasSubstr("stage 2 (function, function)"));
   EXPECT_THAT(RefusalOf(Around([](const at::Tensor& x) { return x.nonzero().to(at::kFloat); })),
               HasSubstr("aten::nonzero"));
+}
+
+// What cuDNN saves beside its results (an LSTM's reserve, say) depends on its version and the GPU.
+TEST(ShapeProfilerTest, WhatCuDnnMakesIsRefusedByName) {
+  const at::Tensor image = torch::randn({2, 3, 5, 5});
+  const at::Tensor weight = torch::randn({3, 3, 3, 3}), scale = torch::ones({3});
+  const std::pair<const char*, StageFunction> ops[] = {
+      {"aten::cudnn_convolution",
+       [&](const at::Tensor& x) {
+         return at::cudnn_convolution(x, weight, {1, 1}, {1, 1}, {1, 1}, /*groups=*/1,
+                                      /*benchmark=*/false, /*deterministic=*/true,
+                                      /*allow_tf32=*/false);
+       }},
+      {"aten::cudnn_batch_norm",
+       [&](const at::Tensor& x) {
+         return std::get<0>(at::cudnn_batch_norm(x, scale, scale, scale, scale, /*training=*/true,
+                                                 /*exponential_average_factor=*/0.1,
+                                                 /*epsilon=*/1e-5));
+       }},
+      {"aten::cudnn_grid_sampler",
+       [&](const at::Tensor& x) { return at::cudnn_grid_sampler(x, x.narrow(1, 0, 2)); }},
+      {"aten::_cudnn_rnn", [&](const at::Tensor& x) {
+         const at::Tensor steps = x.flatten(0, 1).narrow(2, 0, 3);
+         return std::get<0>(at::_cudnn_rnn(steps, {weight[0][0]}, 1, {}, scale.view({1, 1, 3}), {},
+                                           /*mode=*/2, /*hidden_size=*/3, /*proj_size=*/0,
+                                           /*num_layers=*/1, /*batch_first=*/false, /*dropout=*/0,
+                                           /*train=*/true, /*bidirectional=*/false, {}, {}));
+       }}};
+  for (const auto& [name, op] : ops) {
+    ChainModel model("cudnn");
+    model.AddStage("conv", "conv", nn::Conv2d(nn::Conv2dOptions(3, 3, 1)));
+    model.AddFunction("op", "op", op);
+    model.SetLoss("sum", [](const at::Tensor& y, const at::Tensor&) { return y.sum(); });
+    EXPECT_THAT(RefusalOf({std::move(model), image, torch::zeros({1})}),
+                HasSubstr(std::string(name) + " has no known shape without data"));
+  }
 }
 
 TEST(ShapeProfilerTest, ReadingByPointerIsRefused) {
