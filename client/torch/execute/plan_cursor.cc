@@ -169,6 +169,20 @@ class PlanCursor::TiedPassage : public Node {
 
 namespace {
 
+// Before the boundary of an output, where there are several on a device with a thread of autograd's own: a caller may begin
+// his backward at outputs themselves, and the engine hands roots over one by one. It holds its lock meanwhile, which
+// it needs to go on from a node: so no boundary is reached before all are there, to be taken in the order of their numbers.
+class OutputRoot final : public Node {
+ public:
+  OutputRoot(Edge next, const at::Tensor& value) {
+    add_next_edge(std::move(next));
+    add_input_metadata(value);
+  }
+
+  variable_list apply(variable_list&& gradients) override { return std::move(gradients); }
+  std::string name() const override { return "StowageOutput"; }
+};
+
 std::vector<NodeOutput> AskingOf(const GraphModel& model, const torch::autograd::edge_list& edges) {
   std::vector<NodeOutput> asking;
   for (size_t i = 0; i < edges.size(); ++i) {
@@ -633,6 +647,8 @@ std::vector<at::Tensor> PlanCursor::TakeOutputs() {
     Edge edge(output.boundary, 0);
     if (whole && runner_.gives_gradient(output.made)) {
       edge = Edge(whole, whole->Add(output.made, outputs.back()));
+    } else if (!whole && edge.is_valid() && taken.size() > 1 && !outputs.back().is_cpu()) {
+      edge = Edge(MakeNode<OutputRoot>(std::move(edge), outputs.back()), 0);
     }
     if (edge.is_valid()) torch::autograd::impl::set_gradient_edge(outputs.back(), edge);
   }

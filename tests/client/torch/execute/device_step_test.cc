@@ -21,6 +21,7 @@
 #include "client/torch/profile/graph_profiler.h"
 #include "solvers/schedule/instance.h"
 #include "tests/client/device/test_device.h"
+#include "tests/client/torch/error_of.h"
 #include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_graphs.h"
 #include "tests/client/torch/test_networks.h"
@@ -226,6 +227,65 @@ TEST(DeviceBackward, RootsComeInTheOrderOfTheirNumbers) {
     }
   }
 }
+
+// A model with two outputs, losses both, and a caller who begins the backward at them.
+class TwoRootsTest : public testing::TestWithParam<std::string> {
+ protected:
+  TwoRootsTest() {
+    torch::manual_seed(3);
+    const int x = model_.AddInput("x");
+    const int trunk = model_.AddModule("trunk", "linear", x, nn::Linear(8, 8));
+    for (const char* const name : {"first", "second"}) {
+      const int head = model_.AddModule(name, "linear", trunk, nn::Linear(8, 4));
+      model_.MarkOutput(model_.AddFunction(
+          name, "loss", {head}, [](const auto& in) { return in[0].tanh().square().mean(); }));
+    }
+    MoveTo(device_.device, model_);
+  }
+
+  std::vector<at::Tensor> TakeGradients() const {
+    std::vector<at::Tensor> gradients;
+    for (const at::Tensor& parameter : model_.parameters()) {
+      gradients.push_back(parameter.grad().cpu());
+      parameter.mutable_grad() = at::Tensor();
+    }
+    return gradients;
+  }
+
+  const TrainingDevice& device_ = TrainingDeviceNamed(GetParam());
+  GraphModel model_{"two roots"};
+  const at::Tensor input_ = torch::randn({5, 8}).to(device_.device);
+};
+
+// LibTorch's engine hands the roots over one by one, and the device's thread runs what it has got. The roots between, which
+// are older than the step, keep it busy handing over while it has the first loss and not yet the second.
+TEST_P(TwoRootsTest, MayComeInAnyOrder) {
+  const at::Tensor other = torch::ones({1}).to(device_.device).requires_grad_();
+  const Profile profile = [this] {
+    ProfileOptions options;
+    options.bytes_only = true;
+    options.device = device_.execution;
+    return ProfileGraph(model_, {input_}, {}, options).value();
+  }();
+  const Graph& graph = std::get<Graph>(profile.problem);
+  const auto planned =
+      PlannedModule::Create(&model_, graph, StoreAllSchedule(graph), device_.execution).value();
+  std::vector<at::Tensor> expected;
+  for (int step = 0; step < 8; ++step) {
+    std::vector<at::Tensor> roots;
+    for (int i = 0; i < 2000; ++i) roots.push_back(other * 1);
+    const std::vector<at::Tensor> losses = planned->ForwardAll({input_});
+    roots.insert(roots.begin(), losses[0]);
+    roots.push_back(losses[1]);
+    ASSERT_EQ(ErrorOf([&] { torch::autograd::backward(roots); }), "nothing");
+    const std::vector<at::Tensor> gradients = TakeGradients();
+    if (step == 0) expected = gradients;
+    for (size_t i = 0; i < gradients.size(); ++i) EXPECT_TRUE(gradients[i].equal(expected[i]));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, TwoRootsTest, testing::Values("cpu", "test"),
+                         [](const auto& device) { return device.param; });
 
 // Of a graph with two losses, under the caller's own backward.
 class CallersBackwardTest : public testing::TestWithParam<std::string>, protected GraphTraining {
