@@ -129,7 +129,7 @@ Tensors NodeRunner::CallOnce(int v, Tensors inputs) {
   return OwnOrView(node, std::move(outputs.front()), first, inputs);
 }
 
-NodeOutput NodeRunner::Giver(NodeOutput made) const {
+NodeOutput NodeRunner::GradientOwner(NodeOutput made) const {
   while (hands_on(made.node)) made = model_->node(made.node).inputs.front();
   return made;
 }

@@ -83,12 +83,12 @@ class NodeRunner {
   // The parameters of each node.
   std::vector<std::vector<at::Tensor>> Parts() const;
 
-  // In place of the Backward of a node that is not its own Giver.
+  // In place of the Backward of a node that is not its own GradientOwner.
   void PassBackward(int v) { gradients_->Finish(v); }
 
   // What holds the gradient of a tensor: itself, unless its node handed its first input on as it is. Known once that has
   // run forward.
-  NodeOutput Giver(NodeOutput made) const;
+  NodeOutput GradientOwner(NodeOutput made) const;
   // Of a node that has run: whether it did so.
   bool hands_on(int v) const { return hands_on_[static_cast<size_t>(v)]; }
 

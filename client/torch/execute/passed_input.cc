@@ -13,7 +13,7 @@ namespace {
 
 // The same memory as no leaf and no view of one: a node may write over it, and gradients that others
 // give to the tensor come in here. The sum of all stays here, too, as autograd has it.
-struct Passed : torch::autograd::Function<Passed> {
+struct GradientReceiver : torch::autograd::Function<GradientReceiver> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& leaf,
                             int64_t gradient) {
     context->saved_data["gradient"] = gradient;
@@ -30,7 +30,7 @@ struct Passed : torch::autograd::Function<Passed> {
 }  // namespace
 
 at::Tensor PassedInput(const at::Tensor& leaf, at::Tensor* gradient) {
-  return Passed::apply(leaf, reinterpret_cast<int64_t>(gradient));
+  return GradientReceiver::apply(leaf, reinterpret_cast<int64_t>(gradient));
 }
 
 at::Tensor GradientWithOwnMemory(at::Tensor gradient) {

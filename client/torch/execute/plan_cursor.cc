@@ -801,7 +801,9 @@ void PlanCursor::FinishBackward() {
   in_backward_ = false;
   held_gradients_.clear();
   const int v = plan_->NodeOf(plan_->schedule[next_]);
-  for (const NodeOutput input : model_.node(v).inputs) has_gradient_[runner_.Giver(input)] = 1;
+  for (const NodeOutput input : model_.node(v).inputs) {
+    has_gradient_[runner_.GradientOwner(input)] = 1;
+  }
   SkipBackward(v);
   if (recorder_) recorder_->Stop();
   ++report_.counts[static_cast<size_t>(Op::kBackward)];

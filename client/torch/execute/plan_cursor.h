@@ -151,7 +151,7 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   void ForwardStopped(int v);
   std::vector<at::Tensor> ValuesOfInputs(int v) const;
   std::vector<at::Tensor> InputsInGraph(int v) const;
-  at::Tensor& GradientOf(NodeOutput made) { return gradients_[runner_.Giver(made)]; }
+  at::Tensor& GradientOf(NodeOutput made) { return gradients_[runner_.GradientOwner(made)]; }
   // Between v's own graph and what it reads; `number` is theirs among autograd's nodes.
   NodePtr FirstGradient(const torch::autograd::Edge& edge, uint64_t number) const;
   void InsertPassages(int v, const std::vector<at::Tensor>& outputs, uint64_t number);

@@ -16,9 +16,9 @@ namespace {
 
 // Runs after everything else in a queue: the engine takes the youngest first, and drops what belongs
 // to a backward that is over.
-class Oldest final : public torch::autograd::Node {
+class LastInQueue final : public torch::autograd::Node {
  public:
-  explicit Oldest(const at::Tensor& gradient) : Node(/*sequence_nr=*/0) {
+  explicit LastInQueue(const at::Tensor& gradient) : Node(/*sequence_nr=*/0) {
     add_input_metadata(gradient);
   }
 
@@ -57,7 +57,7 @@ void Execute(const std::vector<torch::autograd::Edge>& roots,
 // the caller goes on already: when this has run there, it has let go.
 void EmptyQueue(c10::Device device) {
   const at::Tensor nothing = at::empty({0}, at::TensorOptions(device));
-  Execute({torch::autograd::Edge(MakeNode<Oldest>(nothing), 0)}, {nothing});
+  Execute({torch::autograd::Edge(MakeNode<LastInQueue>(nothing), 0)}, {nothing});
 }
 
 // The one that they are on.

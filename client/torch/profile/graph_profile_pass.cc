@@ -272,7 +272,7 @@ class GraphPass {
   std::vector<at::Tensor> TakeGradients(int v) {
     std::vector<at::Tensor> running;
     for (const NodeOutput input : model_.node(v).inputs) {
-      running.push_back(TakeGradient(runner_.Giver(input)));
+      running.push_back(TakeGradient(runner_.GradientOwner(input)));
     }
     return running;
   }
@@ -281,11 +281,11 @@ class GraphPass {
     const std::vector<NodeOutput>& inputs = model_.node(v).inputs;
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!gradients[i].defined()) continue;
-      const NodeOutput giver = runner_.Giver(inputs[i]);
-      held_gradients(giver.node) += costs_->Block(StorageBytes(gradients[i]));
-      gradients_[giver] = std::move(gradients[i]);
-      const Bytes bytes = BlocksOfStorages(gradients_.of(giver.node));
-      for (const int given : {inputs[i].node, giver.node}) {
+      const NodeOutput owner = runner_.GradientOwner(inputs[i]);
+      held_gradients(owner.node) += costs_->Block(StorageBytes(gradients[i]));
+      gradients_[owner] = std::move(gradients[i]);
+      const Bytes bytes = BlocksOfStorages(gradients_.of(owner.node));
+      for (const int given : {inputs[i].node, owner.node}) {
         sample(given).output_gradient = std::max(sample(given).output_gradient, bytes);
       }
     }
