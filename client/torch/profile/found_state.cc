@@ -103,13 +103,13 @@ class Observer {
   void Read(const c10::IValue& value, bool shapes) {
     if (value.isTensor()) {
       operations_ += "t,";
-      Meet(value.toTensor());
+      NoteTensor(value.toTensor());
     } else if (value.isTensorList()) {
-      for (const at::Tensor& tensor : value.toTensorVector()) Meet(tensor);
+      for (const at::Tensor& tensor : value.toTensorVector()) NoteTensor(tensor);
       operations_ += "t[],";
     } else if (value.isOptionalTensorList()) {
       for (const std::optional<at::Tensor>& tensor : OptionalTensors(value)) {
-        if (tensor) Meet(*tensor);
+        if (tensor) NoteTensor(*tensor);
       }
       operations_ += "t?[],";
     } else if (value.isNone() || value.isBool() || value.isInt() || value.isDouble() ||
@@ -133,7 +133,7 @@ class Observer {
     return tensors;
   }
 
-  void Meet(const at::Tensor& tensor) {
+  void NoteTensor(const at::Tensor& tensor) {
     if (!tensor.defined() || StorageOf(tensor) == nullptr) return;
     if (tensor.requires_grad() && tensor.is_leaf()) {
       const auto same = [&](const at::Tensor& held) { return held.is_same(tensor); };

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "client/torch/shapes/stand_ins.h"
+#include "client/torch/shapes/meta_tensors.h"
 
 namespace stowage {
 namespace {
@@ -215,16 +215,16 @@ ShapeTracer::Results ShapeTracer::RunForShapes(const c10::OperatorHandle& op,
   const ShapeRule rule = on_.has_cpu_kernels ? FindShapeRule(name) : nullptr;
   if (ReplacesMemory(op.schema().name())) RefuseUnknown(name);
   const c10::impl::ForceDispatchKeyGuard keys(BelowAutograd());
-  StandIns stand_ins(memory_.get(), on_.device);
+  MetaTensors meta_tensors(memory_.get(), on_.device);
   Arguments stack;
-  for (const c10::IValue& argument : arguments) stack.push_back(stand_ins.For(argument));
+  for (const c10::IValue& argument : arguments) stack.push_back(meta_tensors.ToMeta(argument));
   if (rule != nullptr) {
     const std::vector<at::Tensor> made = rule(stack);
     stack.assign(made.begin(), made.end());
   } else {
     CallOnMeta(op, name, on_.device, &stack);
   }
-  for (c10::IValue& result : stack) result = stand_ins.Back(result);
+  for (c10::IValue& result : stack) result = meta_tensors.FromMeta(result);
   return stack;
 }
 

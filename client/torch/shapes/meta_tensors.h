@@ -3,8 +3,8 @@
 //
 // What shares memory with an argument shares it after the way back; what is an argument is that one
 // again. Everything else becomes a tensor of the scope's device with the key kShapesKey, in ShapeMemory.
-#ifndef STOWAGE_CLIENT_TORCH_SHAPES_STAND_INS_H_
-#define STOWAGE_CLIENT_TORCH_SHAPES_STAND_INS_H_
+#ifndef STOWAGE_CLIENT_TORCH_SHAPES_META_TENSORS_H_
+#define STOWAGE_CLIENT_TORCH_SHAPES_META_TENSORS_H_
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
@@ -16,28 +16,28 @@
 
 namespace stowage {
 
-// Functions throw c10::Error for what has no stand-in: other devices (but for single numbers of the host), layouts and
+// Functions throw c10::Error for what has no meta tensor: other devices (but for single numbers of the host), layouts and
 // complex types.
-class StandIns {
+class MetaTensors {
  public:
   // The memory outlives the object.
-  StandIns(ShapeMemory* memory, c10::Device device) : memory_(memory), device_(device) {}
+  MetaTensors(ShapeMemory* memory, c10::Device device) : memory_(memory), device_(device) {}
 
   // Of a tensor, a list of tensors, or a device; anything else is itself.
-  c10::IValue For(const c10::IValue& argument);
+  c10::IValue ToMeta(const c10::IValue& argument);
   // Of a tensor or a list of tensors.
-  c10::IValue Back(const c10::IValue& result);
+  c10::IValue FromMeta(const c10::IValue& result);
 
  private:
   struct Known {
     at::Tensor tensor;
-    at::Tensor stand_in;
+    at::Tensor meta;
   };
 
-  at::Tensor For(const at::Tensor& tensor);
-  at::Tensor Back(const at::Tensor& stand_in);
+  at::Tensor ToMeta(const at::Tensor& tensor);
+  at::Tensor FromMeta(const at::Tensor& meta);
   // Whose storage it has; null if nobody's.
-  const Known* OwnerOf(const at::Tensor& stand_in) const;
+  const Known* OwnerOf(const at::Tensor& meta) const;
 
   ShapeMemory* memory_;
   c10::Device device_;
@@ -46,4 +46,4 @@ class StandIns {
 
 }  // namespace stowage
 
-#endif  // STOWAGE_CLIENT_TORCH_SHAPES_STAND_INS_H_
+#endif  // STOWAGE_CLIENT_TORCH_SHAPES_META_TENSORS_H_

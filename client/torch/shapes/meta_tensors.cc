@@ -1,4 +1,4 @@
-#include "client/torch/shapes/stand_ins.h"
+#include "client/torch/shapes/meta_tensors.h"
 
 #include <c10/core/Storage.h>
 #include <c10/core/TensorOptions.h>
@@ -34,62 +34,61 @@ bool SameShape(const at::Tensor& a, const at::Tensor& b) {
 
 }  // namespace
 
-const StandIns::Known* StandIns::OwnerOf(const at::Tensor& stand_in) const {
+const MetaTensors::Known* MetaTensors::OwnerOf(const at::Tensor& meta) const {
   for (const Known& known : known_) {
-    if (StorageOf(known.stand_in) == StorageOf(stand_in)) return &known;
+    if (StorageOf(known.meta) == StorageOf(meta)) return &known;
   }
   return nullptr;
 }
 
-at::Tensor StandIns::For(const at::Tensor& tensor) {
+at::Tensor MetaTensors::ToMeta(const at::Tensor& tensor) {
   if (!tensor.defined()) return tensor;
   CheckOrdinary(tensor, device_.type());
   c10::Storage storage;
   for (const Known& known : known_) {
-    if (known.tensor.is_same(tensor)) return known.stand_in;
-    if (StorageOf(known.tensor) == StorageOf(tensor)) storage = known.stand_in.storage();
+    if (known.tensor.is_same(tensor)) return known.meta;
+    if (StorageOf(known.tensor) == StorageOf(tensor)) storage = known.meta.storage();
   }
-  const c10::Device meta(c10::kMeta);
-  if (!storage) storage = NewStorage(tensor.storage().nbytes(), c10::DataPtr(nullptr, meta));
-  at::Tensor stand_in = at::detail::make_tensor<c10::TensorImpl>(
+  if (!storage) {
+    storage = NewStorage(tensor.storage().nbytes(), c10::DataPtr(nullptr, c10::Device(c10::kMeta)));
+  }
+  at::Tensor meta = at::detail::make_tensor<c10::TensorImpl>(
       std::move(storage), c10::DispatchKeySet(c10::DispatchKey::Meta), tensor.dtype());
-  CopyShape(tensor, stand_in.unsafeGetTensorImpl());
-  known_.push_back({tensor, stand_in});
-  return stand_in;
+  CopyShape(tensor, meta.unsafeGetTensorImpl());
+  known_.push_back({tensor, meta});
+  return meta;
 }
 
-at::Tensor StandIns::Back(const at::Tensor& stand_in) {
-  if (!stand_in.defined()) return stand_in;
-  CheckOrdinary(stand_in, c10::kMeta);
-  const auto same = std::find_if(known_.begin(), known_.end(), [&](const Known& known) {
-    return known.stand_in.is_same(stand_in);
-  });
+at::Tensor MetaTensors::FromMeta(const at::Tensor& meta) {
+  if (!meta.defined()) return meta;
+  CheckOrdinary(meta, c10::kMeta);
+  const auto same = std::find_if(known_.begin(), known_.end(),
+                                 [&](const Known& known) { return known.meta.is_same(meta); });
   if (same != known_.end()) {
     // An operation that changes its argument's shape in place.
-    if (!SameShape(same->tensor, stand_in)) {
-      CopyShape(stand_in, same->tensor.unsafeGetTensorImpl());
+    if (!SameShape(same->tensor, meta)) {
+      CopyShape(meta, same->tensor.unsafeGetTensorImpl());
     }
     return same->tensor;
   }
   at::Tensor tensor;
-  if (const Known* owner = OwnerOf(stand_in)) {
+  if (const Known* owner = OwnerOf(meta)) {
     tensor = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW,
                                                       c10::Storage(owner->tensor.storage()),
-                                                      owner->tensor.key_set(), stand_in.dtype());
+                                                      owner->tensor.key_set(), meta.dtype());
   } else {
-    const size_t bytes = stand_in.storage().nbytes();
+    const size_t bytes = meta.storage().nbytes();
     tensor = at::detail::make_tensor<c10::TensorImpl>(
         NewStorage(bytes, memory_->Allocate(bytes)),
-        c10::DispatchKeySet({c10::computeDispatchKey({}, {}, device_), kShapesKey}),
-        stand_in.dtype());
+        c10::DispatchKeySet({c10::computeDispatchKey({}, {}, device_), kShapesKey}), meta.dtype());
   }
-  CopyShape(stand_in, tensor.unsafeGetTensorImpl());
-  known_.push_back({tensor, stand_in});
+  CopyShape(meta, tensor.unsafeGetTensorImpl());
+  known_.push_back({tensor, meta});
   return tensor;
 }
 
-c10::IValue StandIns::For(const c10::IValue& argument) {
-  if (argument.isTensor()) return For(argument.toTensor());
+c10::IValue MetaTensors::ToMeta(const c10::IValue& argument) {
+  if (argument.isTensor()) return ToMeta(argument.toTensor());
   if (argument.isDevice()) {
     const c10::Device device = argument.toDevice();
     TORCH_CHECK(device.type() == device_.type(), "a tensor is sent to ", device.str());
@@ -97,24 +96,24 @@ c10::IValue StandIns::For(const c10::IValue& argument) {
   }
   if (argument.isTensorList()) {
     c10::List<at::Tensor> list;
-    for (const at::Tensor& tensor : argument.toTensorVector()) list.push_back(For(tensor));
+    for (const at::Tensor& tensor : argument.toTensorVector()) list.push_back(ToMeta(tensor));
     return list;
   }
   if (argument.isOptionalTensorList()) {
     c10::List<c10::optional<at::Tensor>> list;
     for (const c10::optional<at::Tensor>& tensor : argument.toOptionalTensorVector()) {
-      list.push_back(tensor ? c10::optional<at::Tensor>(For(*tensor)) : c10::nullopt);
+      list.push_back(tensor ? c10::optional<at::Tensor>(ToMeta(*tensor)) : c10::nullopt);
     }
     return list;
   }
   return argument;
 }
 
-c10::IValue StandIns::Back(const c10::IValue& result) {
-  if (result.isTensor()) return Back(result.toTensor());
+c10::IValue MetaTensors::FromMeta(const c10::IValue& result) {
+  if (result.isTensor()) return FromMeta(result.toTensor());
   if (!result.isTensorList()) return result;
   c10::List<at::Tensor> list;
-  for (const at::Tensor& tensor : result.toTensorVector()) list.push_back(Back(tensor));
+  for (const at::Tensor& tensor : result.toTensorVector()) list.push_back(FromMeta(tensor));
   return list;
 }
 
