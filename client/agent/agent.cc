@@ -113,7 +113,7 @@ bool Agent::SwitchedOff() {
   return killed_;
 }
 
-PlannedShape* Agent::Meet(const Batch& batch) {
+PlannedShape* Agent::FindOrAddShape(const Batch& batch) {
   BatchSignature signature = BatchSignature::Of(batch, model_->tensors());
   PlannedShape* shape = table_.FindOrAdd(signature);
   latest_ = std::move(signature);
@@ -122,7 +122,7 @@ PlannedShape* Agent::Meet(const Batch& batch) {
 
 // To be planned from the start: what was there holds no more, whatever comes.
 PlannedShape* Agent::MeetAnew(const Batch& batch) {
-  PlannedShape* shape = Meet(batch);
+  PlannedShape* shape = FindOrAddShape(batch);
   shape->step.reset();
   shape->adopted.reset();
   shape->pending.reset();
@@ -132,10 +132,10 @@ PlannedShape* Agent::MeetAnew(const Batch& batch) {
 absl::Status Agent::Profile(const Batch& batch) {
   if (!valid_.ok() || SwitchedOff()) return valid_;
   arenas_.Release();
-  return planner_.Profile(batch, Meet(batch));
+  return planner_.Profile(batch, FindOrAddShape(batch));
 }
 
-absl::Status Agent::Know(const Batch& batch, stowage::Profile profile) {
+absl::Status Agent::UseProfile(const Batch& batch, stowage::Profile profile) {
   if (!valid_.ok()) return valid_;
   const Device here = model_->DeviceOf(options_.device);
   if (Environment(profile.device) != Environment(here)) {
@@ -152,8 +152,8 @@ absl::Status Agent::Know(const Batch& batch, stowage::Profile profile) {
   const absl::Status fits =
       model_->Prepare(profile.problem, plain, batch, options_.device).status();
   if (!fits.ok()) return fits;
-  StateLink(options_.device, planner_.host_memory(), &profile.device);
-  Meet(batch)->profile = std::move(profile);
+  WriteLink(options_.device, planner_.host_memory(), &profile.device);
+  FindOrAddShape(batch)->profile = std::move(profile);
   return absl::OkStatus();
 }
 
@@ -232,7 +232,7 @@ absl::StatusOr<AdoptedPlan> Agent::Resume(const std::string& text, const Batch& 
   if (!token.ok()) return token.status();
   absl::StatusOr<AdoptedPlan> adopted = Plan(batch, token->budget);
   if (!adopted.ok() || killed_) return adopted;
-  const absl::StatusOr<PlanKey> key = planner_.KeyOf(batch, Meet(batch));
+  const absl::StatusOr<PlanKey> key = planner_.KeyOf(batch, FindOrAddShape(batch));
   ResumedEvent event{latest_->text(), adopted->digest == token->plan, ToString(*token)};
   if (key.ok() && *key != token->key) {
     event.words =

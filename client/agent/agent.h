@@ -76,7 +76,7 @@ class Agent {
   // then a plan that is cached takes milliseconds. INVALID_ARGUMENT if it is not of this model or of such
   // a batch, FAILED_PRECONDITION if it is of another device, framework or math settings. That the code of
   // the model is still the same is for the caller to know.
-  absl::Status Know(const Batch& batch, stowage::Profile profile);
+  absl::Status UseProfile(const Batch& batch, stowage::Profile profile);
 
   // Gets a plan for batches of this shape: by key first, and with a timed profile only when nothing
   // that fits is cached. Adopts it if it is FOUND and the evaluator accepts it on this job's own profile;
@@ -195,7 +195,7 @@ class Agent {
   void NoteShadow(const StepReport& report, bool alone, PlannedShape* shape);
   bool Trains(const Batch& batch) const;
   bool SwitchedOff();
-  PlannedShape* Meet(const Batch& batch);
+  PlannedShape* FindOrAddShape(const Batch& batch);
   absl::StatusOr<Budget> GivenBudget();
   absl::StatusOr<AdoptedPlan> PlanAnew(const Batch& batch, const Budget& budget, bool refresh);
   PlannedShape* MeetAnew(const Batch& batch);

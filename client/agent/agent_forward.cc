@@ -63,7 +63,7 @@ absl::StatusOr<std::vector<at::Tensor>> Agent::Forward(Batch batch) {
     ++steps_.plain;
     return model_->PlainForward(std::move(batch));
   }
-  PlannedShape* const shape = Meet(batch);
+  PlannedShape* const shape = FindOrAddShape(batch);
   if (options_.shadow) return ShadowForward(std::move(batch), shape);
   const absl::StatusOr<PlannedShape*> by = ShapeOfStep(batch, shape);
   if (!by.ok()) return by.status();

@@ -11,19 +11,19 @@
 namespace stowage {
 namespace {
 
-// "<shape>\n<reason>\n<bytes>\n<bytes of host memory>"; without a wish "<shape>".
-std::string WishOf(const PlannedShape& shape) {
+// "<shape>\n<reason>\n<bytes>\n<bytes of host memory>"; without a request "<shape>".
+std::string RequestOf(const PlannedShape& shape) {
   if (!shape.pending) return shape.signature.text();
   return absl::StrCat(shape.signature.text(), "\n", static_cast<int>(shape.pending->reason), "\n",
                       shape.pending->budget.value(), "\n", shape.pending->host_memory.value());
 }
 
-struct Wish {
+struct ReplanRequest {
   std::string shape;
   std::optional<PendingReplan> replan;
 };
 
-Wish ParseWish(const std::string& text) {
+ReplanRequest ParseRequest(const std::string& text) {
   const std::vector<std::string> parts = absl::StrSplit(text, '\n');
   int reason = 0;
   int64_t budget = 0;
@@ -42,18 +42,19 @@ Wish ParseWish(const std::string& text) {
 absl::Status Agent::AgreeOnReplan(const Batch& batch, PlannedShape* shape) {
   if (++steps_since_agreement_ < options_.drift.window) return absl::OkStatus();
   steps_since_agreement_ = 0;
-  const absl::StatusOr<std::vector<std::string>> all = options_.agreement->Gather(WishOf(*shape));
+  const absl::StatusOr<std::vector<std::string>> all =
+      options_.agreement->Gather(RequestOf(*shape));
   if (!all.ok()) return all.status();
   std::optional<PendingReplan> agreed;
   for (const std::string& text : *all) {
-    const Wish wish = ParseWish(text);
+    const ReplanRequest request = ParseRequest(text);
     // Ranks at different shapes have no plan in common: another time.
-    if (wish.shape != shape->signature.text()) return absl::OkStatus();
-    if (!wish.replan) continue;
-    if (!agreed) agreed = wish.replan;
-    agreed->reason = std::max(agreed->reason, wish.replan->reason);
-    agreed->budget = std::min(agreed->budget, wish.replan->budget);
-    agreed->host_memory = std::min(agreed->host_memory, wish.replan->host_memory);
+    if (request.shape != shape->signature.text()) return absl::OkStatus();
+    if (!request.replan) continue;
+    if (!agreed) agreed = request.replan;
+    agreed->reason = std::max(agreed->reason, request.replan->reason);
+    agreed->budget = std::min(agreed->budget, request.replan->budget);
+    agreed->host_memory = std::min(agreed->host_memory, request.replan->host_memory);
   }
   if (!agreed) return absl::OkStatus();
   shape->pending = agreed;

@@ -24,7 +24,7 @@ absl::StatusOr<StepReport> Agent::Step(Batch batch) {
     ++steps_.plain;
     return model_->PlainStep(std::move(batch), {MeterOf(options_), options_.device});
   }
-  PlannedShape* shape = Meet(batch);
+  PlannedShape* shape = FindOrAddShape(batch);
   if (options_.shadow) return ShadowStep(std::move(batch), shape);
   absl::StatusOr<PlannedShape*> by = ShapeOfStep(batch, shape);
   if (!by.ok()) return by.status();

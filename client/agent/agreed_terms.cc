@@ -115,7 +115,7 @@ void KeepSlower(const std::vector<int64_t>& other, Device* device) {
 
 // Of what must be the same on all ranks. Links need not be: two of one kind may lie in different classes.
 std::string KeyOf(Profile profile) {
-  StateLink(nullptr, kAllHostMemory, &profile.device);
+  WriteLink(nullptr, kAllHostMemory, &profile.device);
   return MakePlanKey(profile, {}).digest.ToHex();
 }
 

@@ -62,7 +62,7 @@ absl::Status BatchPlanner::Measure(const Batch& batch, const ProfileOptions& opt
 
 // Of a profile that there is. Also of one that was taken before host memory ran short.
 void BatchPlanner::StateLinkIn(std::optional<stowage::Profile>* profile) const {
-  if (*profile) StateLink(options_->device, host_memory_, &(*profile)->device);
+  if (*profile) WriteLink(options_->device, host_memory_, &(*profile)->device);
 }
 
 // Plans of a key that is not the model's would never be found again.

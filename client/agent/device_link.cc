@@ -11,7 +11,7 @@ bool HasLink(const ExecutionDevice* device) {
   return device != nullptr && device->link() != nullptr;
 }
 
-void StateLink(const ExecutionDevice* device, Bytes host_memory, Device* profiled) {
+void WriteLink(const ExecutionDevice* device, Bytes host_memory, Device* profiled) {
   const bool copies = HasLink(device) && host_memory > Bytes(0);
   DescribeLink(copies ? *device->link() : TransferModel(), profiled);
   if (!copies) profiled->duplex = Duplex::kUnspecified;

@@ -16,7 +16,7 @@ inline constexpr Bytes kAllHostMemory(kMaxTotal);
 
 // Writes the device's link into the profile's, with no more host memory than that: TransfersOf gives it
 // back. Without a link, or host memory, the profile's device copies nothing, whatever was written there.
-void StateLink(const ExecutionDevice* device, Bytes host_memory, Device* profiled);
+void WriteLink(const ExecutionDevice* device, Bytes host_memory, Device* profiled);
 
 }  // namespace stowage
 

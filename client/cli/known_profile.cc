@@ -17,7 +17,7 @@ absl::StatusOr<std::optional<Profile>> KnownProfileFromFlag() {
 }
 
 absl::Status KnowOrProfile(Agent* agent, const Batch& batch, std::optional<Profile> known) {
-  return known ? agent->Know(batch, *std::move(known)) : agent->Profile(batch);
+  return known ? agent->UseProfile(batch, *std::move(known)) : agent->Profile(batch);
 }
 
 }  // namespace stowage

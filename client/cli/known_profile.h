@@ -15,7 +15,7 @@ namespace stowage {
 // Of --profile; nothing if the flag is empty. Errors: ReadProfile.
 absl::StatusOr<std::optional<Profile>> KnownProfileFromFlag();
 
-// Lets the agent go by the known profile, or measure. Errors: Agent::Know, Agent::Profile.
+// Lets the agent go by the known profile, or measure. Errors: Agent::UseProfile, Agent::Profile.
 absl::Status KnowOrProfile(Agent* agent, const Batch& batch, std::optional<Profile> known);
 
 }  // namespace stowage

@@ -122,7 +122,8 @@ void Round(const Workload& work, Times* times) {
   if (measured.key != adopted.key) std::abort();
   if (!second.Profile(work.sample.input, work.sample.target).ok()) std::abort();
   Agent third(&work.model, OptionsFor(server, &events));
-  if (!third.Know({{work.sample.input}, work.sample.target}, *second.profile()).ok()) std::abort();
+  if (!third.UseProfile({{work.sample.input}, work.sample.target}, *second.profile()).ok())
+    std::abort();
   times->hit_known.push_back(FirstPlan(work, &third, &adopted));
   MeasureSteps(work, &second, adopted, times);
 }

@@ -135,13 +135,13 @@ TEST_F(AgentArenaTest, ARegionThatDoesNotFitIsNotUsed) {
   {
     // Room for the plan's peak to the byte: less than its blocks reach.
     Agent roomy(&network_.model, options_);
-    ASSERT_TRUE(roomy.Know(batch, kept).ok());
+    ASSERT_TRUE(roomy.UseProfile(batch, kept).ok());
     const auto plan = roomy.Plan(batch, ShareOfStoreAll{1.0});
     ASSERT_TRUE(plan.ok()) << plan.status();
     options_.budget = Budget(plan->plan.prediction.peak);
   }
   Agent agent(&network_.model, options_);
-  ASSERT_TRUE(agent.Know(batch, kept).ok());
+  ASSERT_TRUE(agent.UseProfile(batch, kept).ok());
   Train(&agent, 3);
   ASSERT_THAT(events_, SizeIs(1));
   EXPECT_FALSE(events_[0].used);

@@ -117,7 +117,7 @@ TEST_F(AgentTest, KnowsWhatItWasTold) {
   const Batch batch{{network_.input}, network_.target};
 
   Agent after = LocalAgent();
-  ASSERT_TRUE(after.Know(batch, kept).ok());
+  ASSERT_TRUE(after.UseProfile(batch, kept).ok());
   const auto again = after.Plan(batch, ShareOfStoreAll{0.7});
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(after.events().of<ProfileTakenEvent>(), 0);
@@ -126,19 +126,19 @@ TEST_F(AgentTest, KnowsWhatItWasTold) {
 
   Profile elsewhere = kept;
   elsewhere.device.math_settings = "threads=1000";
-  EXPECT_EQ(after.Know(batch, elsewhere).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(after.UseProfile(batch, elsewhere).code(), absl::StatusCode::kFailedPrecondition);
   // Costs that were measured in another way.
   Profile older = kept;
   std::string& settings = older.device.math_settings;
   const size_t version = settings.find(" costs=");
   ASSERT_NE(version, std::string::npos);
   settings.erase(version);
-  EXPECT_EQ(after.Know(batch, older).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(after.UseProfile(batch, older).code(), absl::StatusCode::kFailedPrecondition);
   const Batch smaller{{network_.input.narrow(0, 0, 2).contiguous()}, network_.target};
-  EXPECT_EQ(after.Know(smaller, kept).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(after.UseProfile(smaller, kept).code(), absl::StatusCode::kInvalidArgument);
   TestNetwork other = MakeTestNetwork("plain_cnn");
   Agent another(&other.model, options_);
-  EXPECT_EQ(another.Know({{other.input}, other.target}, kept).code(),
+  EXPECT_EQ(another.UseProfile({{other.input}, other.target}, kept).code(),
             absl::StatusCode::kInvalidArgument);
 }
 
@@ -152,11 +152,11 @@ TEST_F(AgentTest, KnowsWhatItWasToldOfItsDevice) {
   const Profile kept = *before.profile();
   EXPECT_EQ(kept.device.model, "another");
   Agent after = LocalAgent();
-  const absl::Status known = after.Know(batch, kept);
+  const absl::Status known = after.UseProfile(batch, kept);
   EXPECT_TRUE(known.ok()) << known;
   options_.device = nullptr;
   Agent elsewhere = LocalAgent();
-  EXPECT_EQ(elsewhere.Know(batch, kept).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(elsewhere.UseProfile(batch, kept).code(), absl::StatusCode::kFailedPrecondition);
 }
 
 // The latest step, instruction by instruction.

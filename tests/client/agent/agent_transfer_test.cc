@@ -301,7 +301,7 @@ TEST_P(AgentTransferTest, AProfileThatWasKeptGetsTheLinkOfThisDevice) {
   Profile kept = *first->profile();
   kept.device.host_memory = kept.device.host_memory + Bytes(1);
   const auto second = Start(link_);
-  ASSERT_TRUE(second->Know({{network_.input}, network_.target}, kept).ok());
+  ASSERT_TRUE(second->UseProfile({{network_.input}, network_.target}, kept).ok());
   EXPECT_EQ(second->profile()->device.host_memory, link_.host_memory);
   const auto adopted = PlanWith(second.get());
   ASSERT_TRUE(adopted.ok()) << adopted.status();
@@ -318,7 +318,7 @@ TEST(DeviceLink, IsStatedAsItIs) {
   link.to_device = {int64_t{3} << 30, Nanos(7)};
   const auto device = SimulatedDevice::Create(link).value();
   Device profiled;
-  StateLink(device.get(), kAllHostMemory, &profiled);
+  WriteLink(device.get(), kAllHostMemory, &profiled);
   EXPECT_TRUE(ValidateDevice(profiled).ok());
   const auto stated = TransfersOf(profiled);
   ASSERT_TRUE(stated.has_value());
@@ -328,7 +328,7 @@ TEST(DeviceLink, IsStatedAsItIs) {
   EXPECT_EQ(stated->to_device.latency, link.to_device.latency);
   EXPECT_EQ(stated->full_duplex, link.full_duplex);
   EXPECT_EQ(stated->host_memory, link.host_memory);
-  StateLink(nullptr, kAllHostMemory, &profiled);
+  WriteLink(nullptr, kAllHostMemory, &profiled);
   EXPECT_FALSE(TransfersOf(profiled).has_value());
   EXPECT_EQ(profiled.duplex, Duplex::kUnspecified);
 }

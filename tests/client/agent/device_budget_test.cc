@@ -151,7 +151,7 @@ TEST(DeviceBudget, StepsFitExactlyAlsoWithTiedParameters) {
     options.device_limit = limit;
     Agent agent(&network.model, options);
     const Batch batch{{network.input}, network.target};
-    ASSERT_TRUE(agent.Know(batch, *first.profile()).ok());
+    ASSERT_TRUE(agent.UseProfile(batch, *first.profile()).ok());
     const auto adopted = agent.Plan(batch);
     ASSERT_TRUE(adopted.ok()) << adopted.status();
     ASSERT_EQ(adopted->plan.status, PlanStatus::kFound);
