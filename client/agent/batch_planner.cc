@@ -52,8 +52,8 @@ absl::Status BatchPlanner::Measure(const Batch& batch, const ProfileOptions& opt
   if (!profile.ok()) return profile.status();
   const Nanos time = Since(start);
   shape->profile = *std::move(profile);
-  StateLinkIn(&shape->profile);
-  StateLinkIn(&shape->shapes);
+  WriteLinkIn(&shape->profile);
+  WriteLinkIn(&shape->shapes);
   CompareWithShapes(shape);
   events_->Emit(ProfileTakenEvent{shape->signature.text(), shape->profile->cost_source, time,
                                   /*from_shapes=*/false, not_shapes_});
@@ -61,7 +61,7 @@ absl::Status BatchPlanner::Measure(const Batch& batch, const ProfileOptions& opt
 }
 
 // Of a profile that there is. Also of one that was taken before host memory ran short.
-void BatchPlanner::StateLinkIn(std::optional<stowage::Profile>* profile) const {
+void BatchPlanner::WriteLinkIn(std::optional<stowage::Profile>* profile) const {
   if (*profile) WriteLink(options_->device, host_memory_, &(*profile)->device);
 }
 
@@ -76,7 +76,7 @@ void BatchPlanner::CompareWithShapes(PlannedShape* shape) {
 const stowage::Profile* BatchPlanner::Shapes(const Batch& batch, PlannedShape* shape) {
   const bool ran_out_of_memory = shape->smaller_plans > 0;
   if (!options_->plan_by_shapes || shape->profile || ran_out_of_memory) return nullptr;
-  StateLinkIn(&shape->shapes);
+  WriteLinkIn(&shape->shapes);
   if (shape->shapes) return &*shape->shapes;
   if (!not_shapes_.empty()) return nullptr;
   const auto start = std::chrono::steady_clock::now();
@@ -89,14 +89,14 @@ const stowage::Profile* BatchPlanner::Shapes(const Batch& batch, PlannedShape* s
   shape->shapes = *std::move(shapes);
   // Nothing was run on it; the key is of the device all the same.
   shape->shapes->device = model_->DeviceOf(options_->device);
-  StateLinkIn(&shape->shapes);
+  WriteLinkIn(&shape->shapes);
   events_->Emit(ProfileTakenEvent{shape->signature.text(), shape->shapes->cost_source, Since(start),
                                   /*from_shapes=*/true, ""});
   return &*shape->shapes;
 }
 
 absl::Status BatchPlanner::EnsureBytes(const Batch& batch, PlannedShape* shape) {
-  StateLinkIn(&shape->profile);
+  WriteLinkIn(&shape->profile);
   if (shape->profile) return absl::OkStatus();
   ProfileOptions options = options_->profile;
   options.bytes_only = true;
@@ -105,7 +105,7 @@ absl::Status BatchPlanner::EnsureBytes(const Batch& batch, PlannedShape* shape) 
 }
 
 absl::Status BatchPlanner::EnsureTimes(const Batch& batch, PlannedShape* shape) {
-  StateLinkIn(&shape->profile);
+  WriteLinkIn(&shape->profile);
   if (shape->profile && shape->profile->cost_source == CostSource::kMeasured) {
     return absl::OkStatus();
   }

@@ -78,7 +78,7 @@ class BatchPlanner {
 
   absl::Status Measure(const Batch& batch, const ProfileOptions& options, PlannedShape* shape);
   void CompareWithShapes(PlannedShape* shape);
-  void StateLinkIn(std::optional<stowage::Profile>* profile) const;
+  void WriteLinkIn(std::optional<stowage::Profile>* profile) const;
   void TellOf(const ClientPlan& answer, const PlannedShape& shape);
 
   const TrainedModel* const model_;
