@@ -412,6 +412,38 @@ std::tuple<at::Tensor, at::Tensor> Dropout(const at::Tensor& input, double proba
   return {input.mul(mask).mul_(1 / (1 - probability)), mask};
 }
 
+// And for these, of which recurrent networks are made.
+std::tuple<at::Tensor, at::Tensor, at::Tensor> LstmCell(
+    const at::Tensor& input_gates, const at::Tensor& hidden_gates, const at::Tensor& cell,
+    const c10::optional<at::Tensor>& input_bias, const c10::optional<at::Tensor>& hidden_bias) {
+  at::Tensor sums = input_gates + hidden_gates;
+  if (input_bias && input_bias->defined()) sums = sums + *input_bias + *hidden_bias;
+  const std::vector<at::Tensor> of = sums.chunk(4, 1);
+  const at::Tensor gates =
+      at::cat({of[0].sigmoid(), of[1].sigmoid(), of[2].tanh(), of[3].sigmoid()}, 1);
+  const std::vector<at::Tensor> gate = gates.chunk(4, 1);
+  const at::Tensor next_cell = gate[1] * cell + gate[0] * gate[2];
+  return {gate[3] * next_cell.tanh(), next_cell, gates};
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> LstmCellBackward(
+    const c10::optional<at::Tensor>& hidden_gradient,
+    const c10::optional<at::Tensor>& cell_gradient, const at::Tensor& cell,
+    const at::Tensor& next_cell, const at::Tensor& gates, bool has_bias) {
+  const auto or_zeros = [&cell](const c10::optional<at::Tensor>& gradient) {
+    return gradient && gradient->defined() ? *gradient : at::zeros_like(cell);
+  };
+  const std::vector<at::Tensor> gate = gates.chunk(4, 1);
+  const at::Tensor hidden = or_zeros(hidden_gradient);
+  const at::Tensor tanh = next_cell.tanh();
+  const at::Tensor sum = or_zeros(cell_gradient) + hidden * gate[3] * (1 - tanh * tanh);
+  const at::Tensor gradient =
+      at::cat({sum * gate[2] * gate[0] * (1 - gate[0]), sum * cell * gate[1] * (1 - gate[1]),
+               sum * gate[0] * (1 - gate[2] * gate[2]), hidden * tanh * gate[3] * (1 - gate[3])},
+              1);
+  return {gradient, sum * gate[1], has_bias ? gradient.sum(0) : at::Tensor()};
+}
+
 void Register() {
   static auto* const fallback =
       new torch::Library(torch::Library::IMPL, "_", c10::DispatchKey::PrivateUse1, __FILE__,
@@ -427,6 +459,8 @@ void Register() {
   ops->impl("convolution_backward_overrideable",
             torch::CppFunction::makeFromBoxedFunction<&ConvolutionBackward>());
   ops->impl("native_dropout", &Dropout);
+  ops->impl("_thnn_fused_lstm_cell", &LstmCell);
+  ops->impl("_thnn_fused_lstm_cell_backward_impl", &LstmCellBackward);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 namespace stowage {
@@ -47,14 +48,11 @@ TEST_F(TestDeviceTest, ViewsAndWritesInPlaceShareMemory) {
   EXPECT_TRUE(at::equal(a.to(at::kCPU), expected));
 }
 
-TEST_F(TestDeviceTest, BackwardsRunThereOnAThreadOfAutograd) {
-  torch::nn::Sequential module(torch::nn::Conv2d(3, 4, 3), torch::nn::BatchNorm2d(4),
-                               torch::nn::ReLU(), torch::nn::MaxPool2d(2), torch::nn::Flatten(),
-                               torch::nn::Linear(36, 10));
-  const at::Tensor input = torch::randn({2, 3, 8, 8}), target = torch::tensor({3, 7});
+// The loss and its gradients, of the module as it is here and once more after it was moved there.
+template <class Forward>
+void ExpectSameGradients(torch::nn::Module* module, c10::Device there, const Forward& loss_on) {
   const auto run = [&](c10::Device device) {
-    const at::Tensor loss =
-        torch::nn::functional::cross_entropy(module->forward(input.to(device)), target.to(device));
+    const at::Tensor loss = loss_on(device);
     loss.backward();
     std::vector<at::Tensor> gradients = {loss.detach().to(at::kCPU)};
     for (const at::Tensor& parameter : module->parameters()) {
@@ -63,13 +61,35 @@ TEST_F(TestDeviceTest, BackwardsRunThereOnAThreadOfAutograd) {
     }
     return gradients;
   };
-  const std::vector<at::Tensor> here = run(at::kCPU);
-  for (const at::Tensor& parameter : module->parameters()) MoveTo(d_, parameter);
-  for (const at::Tensor& buffer : module->buffers()) MoveTo(d_, buffer);
-  const std::vector<at::Tensor> there = run(d_);
-  ASSERT_EQ(here.size(), there.size());
-  for (size_t i = 0; i < here.size(); ++i)
-    EXPECT_TRUE(at::allclose(here[i], there[i], 1e-4, 1e-5)) << i;
+  const std::vector<at::Tensor> expected = run(at::kCPU);
+  for (const at::Tensor& parameter : module->parameters()) MoveTo(there, parameter);
+  for (const at::Tensor& buffer : module->buffers()) MoveTo(there, buffer);
+  const std::vector<at::Tensor> got = run(there);
+  ASSERT_EQ(expected.size(), got.size());
+  for (size_t i = 0; i < expected.size(); ++i)
+    EXPECT_TRUE(at::allclose(expected[i], got[i], 1e-4, 1e-5)) << i;
+}
+
+TEST_F(TestDeviceTest, BackwardsRunThereOnAThreadOfAutograd) {
+  torch::nn::Sequential module(torch::nn::Conv2d(3, 4, 3), torch::nn::BatchNorm2d(4),
+                               torch::nn::ReLU(), torch::nn::MaxPool2d(2), torch::nn::Flatten(),
+                               torch::nn::Linear(36, 10));
+  const at::Tensor input = torch::randn({2, 3, 8, 8}), target = torch::tensor({3, 7});
+  ExpectSameGradients(module.get(), d_, [&](c10::Device device) {
+    return torch::nn::functional::cross_entropy(module->forward(input.to(device)),
+                                                target.to(device));
+  });
+}
+
+TEST_F(TestDeviceTest, RecurrentNetworksTrainThere) {
+  for (const bool bias : {false, true}) {
+    torch::nn::LSTM module(torch::nn::LSTMOptions(6, 5).num_layers(2).bias(bias));
+    const at::Tensor input = torch::randn({4, 3, 6});
+    ExpectSameGradients(module.get(), d_, [&](c10::Device device) {
+      const auto [output, state] = module->forward(input.to(device));
+      return (output * output).sum() + std::get<1>(state).sum();
+    });
+  }
 }
 
 TEST_F(TestDeviceTest, RandomNumbersAreTheDevicesOwn) {
