@@ -190,7 +190,10 @@ TEST_P(ChainProfilerTest, AWrongShapeNamesTheStage) {
   const TestNetwork network = TwoLayers();
   const absl::Status status = ProfileError(network.model, torch::randn({2, 5}).to(device_.device));
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("stage 1 (fc, linear): mat1 and mat2"));
+  // What LibTorch says after it depends on its version.
+  EXPECT_THAT(std::string(status.message()),
+              testing::AllOf(testing::StartsWith("stage 1 (fc, linear): "),
+                             HasSubstr("mat1 and mat2 shapes cannot be multiplied")));
 }
 
 TEST_P(ChainProfilerTest, AnEmptyModelAndBadOptionsAreRefused) {
