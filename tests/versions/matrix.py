@@ -19,6 +19,7 @@ sys.path.insert(0, str(HERE.parent / "bench/page"))
 from machine import commit_of, describe, moment  # noqa: E402
 
 FOLDER = ROOT / "build/versions"
+PACKAGES = ROOT / "tests/client/python/packages.txt"
 PAGE = ROOT / "tests/bench/measured/torch_versions.md"
 VERSIONS = ["debian", "2.11", "newest"]
 # Of a PyTorch: its version, that of its CUDA or nothing, and where CMake finds it.
@@ -36,6 +37,21 @@ def call(log, *command, **environment):
                               env=dict(os.environ, **environment)).returncode == 0
 
 
+def make_environment(log, of, python, *options):
+    """One of Python where there is none yet, by the Python `of`; `python` is its interpreter."""
+    if not python.exists() and not call(log, of, "-m", "venv", *options, python.parents[1]):
+        raise Failure("no environment of Python")
+
+
+def install(log, python, *words):
+    if not call(log, python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *words):
+        raise Failure(f"pip does not install {' '.join(str(word) for word in words)}")
+
+
+def build(log, folder, **environment):
+    return call(log, "cmake", "--build", folder, "--target", "client/all", "tests/client/all", **environment)
+
+
 def answer(*command):
     done = subprocess.run([str(word) for word in command], text=True, capture_output=True)
     return done.stdout.strip() if done.returncode == 0 else ""
@@ -50,14 +66,18 @@ class Debian:
         self.log, self.build = log, ROOT / "build/release"
 
     def prepare(self):
-        if not call(self.log, "cmake", "--preset", "release", "-DSTOWAGE_TESTS=ON", "-Wno-dev", "--log-level=WARNING"):
+        python = ROOT / "build/python_torch/bin/python3"
+        make_environment(self.log, "/usr/bin/python3", python, "--system-site-packages")
+        install(self.log, python, "-r", PACKAGES)
+        if not call(self.log, "cmake", "--preset", "release", "-DSTOWAGE_TESTS=ON", "-DSTOWAGE_PYTHON=ON", "-Wno-dev",
+                    "--log-level=WARNING"):
             raise Failure("cannot be configured")
         library = re.search(r"^Torch_DIR:\w+=(.*)$", (self.build / "CMakeCache.txt").read_text(), re.M).group(1)
         found = re.search(r'PACKAGE_VERSION "(.*)"', pathlib.Path(library, "TorchConfigVersion.cmake").read_text())
         return {"torch": f"{found.group(1)}, Debian's", "cuda": "-"}
 
     def compile(self):
-        return call(self.log, "cmake", "--build", self.build, "--target", "client/all", "tests/client/all")
+        return build(self.log, self.build)
 
 
 class Wheel:
@@ -69,30 +89,27 @@ class Wheel:
         self.prefix = self.environment = None
 
     def prepare(self):
-        if not self.python.exists() and not call(self.log, sys.executable, "-m", "venv", FOLDER / self.name / "venv"):
-            raise Failure("no environment of Python")
-        torch = "torch" if self.name == "newest" else f"torch=={self.name}.*"
-        self._install("--upgrade" if self.name == "newest" else "--quiet", torch, "numpy")
+        make_environment(self.log, sys.executable, self.python)
+        torch = ["--upgrade", "torch"] if self.name == "newest" else [f"torch=={self.name}.*"]
+        install(self.log, self.python, *torch, "numpy")
+        install(self.log, self.python, "-r", PACKAGES)
         said = answer(self.python, "-W", "ignore", "-c", ASK)
         if not said:
             raise Failure("its torch cannot be imported")
         version, cuda, self.prefix = said.split(" ", 2)
         self.environment = self._toolkit(cuda) if cuda != "-" else {}
-        if not call(self.log, ROOT / "tests/run_torch", "--configure", self.prefix, self.build, **self.environment):
+        if not call(self.log, ROOT / "tests/run_torch", "--configure", self.prefix, self.build, "-DSTOWAGE_PYTHON=ON",
+                    f"-DPython_EXECUTABLE={self.python}", **self.environment):
             raise Failure("cannot be configured")
         return {"torch": version.split("+")[0], "cuda": cuda}
 
     def compile(self):
-        return call(self.log, "cmake", "--build", self.build, "--target", "client/all", "tests/client/all", **self.environment)
-
-    def _install(self, *words):
-        if not call(self.log, self.python, "-m", "pip", "install", "--disable-pip-version-check", *words):
-            raise Failure(f"pip does not install {' '.join(words)}")
+        return build(self.log, self.build, **self.environment)
 
     def _toolkit(self, cuda):
         """CUDA's compiler and headers, of PyTorch's own version; the linker's names of two libraries are not in the packages."""
         major = cuda.split(".")[0]
-        self._install("--quiet", f"cuda-toolkit[nvcc]=={cuda}.*", f"nvidia-cuda-crt=={cuda}.*", f"nvidia-nvvm=={cuda}.*")
+        install(self.log, self.python, f"cuda-toolkit[nvcc]=={cuda}.*", f"nvidia-cuda-crt=={cuda}.*", f"nvidia-nvvm=={cuda}.*")
         home = pathlib.Path(self.prefix).parents[2] / f"nvidia/cu{major}"
         for library in ("cudart", "nvrtc"):
             link = home / f"lib/lib{library}.so"
@@ -101,36 +118,59 @@ class Wheel:
         return {"CUDA_HOME": str(home), "CUDACXX": str(home / "bin/nvcc"), "PATH": f"{home}/bin:{os.environ['PATH']}"}
 
 
+def read_gtest(lines):
+    """[(how it ended, test, why it was skipped)] of what GoogleTest prints."""
+    reason, tests = "", []
+    for line, after in zip(lines, lines[1:] + [""]):
+        if line.endswith(": Skipped"):
+            reason = after.strip()
+        found = re.match(r"\[ +(OK|SKIPPED|FAILED) +\] (\S+) \(\d+ ms\)$", line) or re.match(
+            r"\[ +(FAILED) +\] (\S+), where .* \(\d+ ms\)$", line)
+        if found:
+            tests.append((found.group(1), found.group(2), reason))
+    return tests
+
+
+def read_pytest(lines):
+    """The same of pytest, which names what did not pass and counts what did."""
+    tests = []
+    for line in lines:
+        found = re.match(r"(SKIPPED|FAILED|ERROR) (\S+\.py(?:::.*?)?)(?: - (?:Skipped: )?(.*))?$", line)
+        if found:
+            tests.append(("SKIPPED" if found.group(1) == "SKIPPED" else "FAILED", found.group(2), found.group(3)))
+        passed = re.match(r"(?:.*, )?(\d+) passed.* in [0-9.]+s", line)
+        if passed:
+            tests += [("OK", "", "")] * int(passed.group(1))
+    return tests
+
+
 def read_log(text):
-    """What ctest's own log says: programs, tests passed, {reason: [test that was skipped]}, [test or program that failed]."""
-    programs, passed, skipped, failed = 0, 0, collections.defaultdict(set), []
+    """What ctest's own log says of the tests in C++ and in Python, each: programs, tests passed, {reason: [test that was skipped]},
+    [test or program that failed]."""
+    kinds = {kind: {"programs": 0, "passed": 0, "skipped": {}, "failed": []} for kind in ("cpp", "python")}
     for part in re.split(r"^\d+/\d+ Test: ", text, flags=re.M)[1:]:
-        name = part.split("\n", 1)[0].strip()
-        programs += 1
-        reason, tests = "", []
         lines = part.split("\n")
-        for line, after in zip(lines, lines[1:] + [""]):
-            found = re.match(r"\[ +(OK|SKIPPED|FAILED) +\] (\S+) \(\d+ ms\)$", line) or re.match(
-                r"\[ +(FAILED) +\] (\S+), where .* \(\d+ ms\)$", line)
-            if line.endswith(": Skipped"):
-                reason = after.strip()
-            if found:
-                tests.append((found.group(1), found.group(2), reason))
+        name = lines[0].strip()
+        by_pytest = " -m pytest " in f"{lines[1]} ".replace('"', "")
+        counts = kinds["python" if by_pytest else "cpp"]
+        tests = read_pytest(lines) if by_pytest else read_gtest(lines)
         ended_well = re.search(r"^Test (Passed|Skipped)\.?$", part, re.M)
-        passed += sum(end == "OK" for end, _, _ in tests) if tests else bool(ended_well)
-        for end, test, why in tests:
-            if end == "SKIPPED":
-                skipped[why].add(test)
+        counts["programs"] += 1
+        counts["passed"] += sum(end == "OK" for end, _, _ in tests) if tests else bool(ended_well)
+        for _, test, why in (each for each in tests if each[0] == "SKIPPED"):
+            counts["skipped"].setdefault(why, set()).add(test)
         faults = [f"{name}: {test}" for end, test, _ in tests if end == "FAILED"]
-        failed += faults if faults or ended_well else [name]
-    return {"programs": programs, "passed": passed, "skipped": {why: sorted(names) for why, names in skipped.items()}, "failed": failed}
+        counts["failed"] += faults if faults or ended_well else [name]
+    for counts in kinds.values():
+        counts["skipped"] = {why: sorted(names) for why, names in counts["skipped"].items()}
+    return kinds
 
 
-def measure(name, only):
+def measure(name, only, commit):
     log = FOLDER / f"{name}.log"
     log.unlink(missing_ok=True)
     version = Debian(log) if name == "debian" else Wheel(name, log)
-    result = {"version": name, "torch": name, "cuda": "", "commit": commit_of(ROOT), "date": moment("")["date"]}
+    result = {"version": name, "torch": name, "cuda": "", "commit": commit, "date": moment("")["date"]}
     begun = time.monotonic()
     try:
         result.update(version.prepare())
@@ -148,37 +188,44 @@ def measure(name, only):
 
 
 def row(result):
-    begin = f"| {result['torch']} | {result['cuda']} |"
+    cells = [result["torch"], result["cuda"]]
     if "failure" in result:
-        return f"{begin} {result['failure']} | | | | {result['commit']} | {result['date']} |"
-    skipped = len(set().union(*result["skipped"].values()))
-    return (f"{begin} {result['passed']} | {skipped} | {len(result['failed'])} | {result['programs']} | {result['commit']} | "
-            f"{result['date']} |")
+        cells += [result["failure"]] + [""] * 7
+    else:
+        for counts in (result["cpp"], result["python"]):
+            cells += [counts["programs"], counts["passed"], len(set().union(*counts["skipped"].values())), len(counts["failed"])]
+    return f"| {' | '.join(str(cell) for cell in cells)} | {result['commit']} | {result['date']} |"
 
 
 def by_suite(names):
-    """ "Suite: Test/param, Test/param": one line for each suite."""
+    """ "Suite: Test/param, Test/param": one line for each suite, or file of pytest's."""
     suites = collections.defaultdict(list)
     for name in names:
-        suite, test = name.split(".", 1)
-        suites[suite].append(test)
+        suite, _, test = name.partition("::" if ".py" in name else ".")
+        suites[suite].append(test or "all of it")
     return [f"  - {suite}: {', '.join(tests)}" for suite, tests in sorted(suites.items())]
+
+
+def failures(result):
+    return result["cpp"]["failed"] + result["python"]["failed"]
 
 
 def section(result):
     lines = [f"## {result['torch']}", ""]
-    for why, names in sorted(result.get("skipped", {}).items()):
-        lines += [f"- {len(names)} skipped, \"{why}\":"] + by_suite(names)
-    failed = result.get("failed", [])
-    lines += [f"- failed: {name}" for name in failed] or ["- none failed" if "failed" in result else f"- {result['failure']}"]
-    return lines + [""]
+    if "failure" in result:
+        return lines + [f"- {result['failure']}", ""]
+    for counts in (result["cpp"], result["python"]):
+        for why, names in sorted(counts["skipped"].items()):
+            lines += [f"- {len(names)} skipped, \"{why}\":"] + by_suite(names)
+    return lines + ([f"- failed: {name}" for name in failures(result)] or ["- none failed"]) + [""]
 
 
 def page(results):
     machine = next((result["machine"] for result in results if "machine" in result), {})
     lines = ["# PyTorch versions", "",
-             "Written by `tests/run_torch --matrix`: the torch part of the client, built and tested with each; what takes a GPU is skipped.", ""]
-    lines += ["| LibTorch | CUDA | tests passed | skipped | failed | programs | commit | date |", "|---|---|---:|---:|---:|---:|---|---|"]
+             "Written by `tests/run_torch --matrix`: the torch part of the client, built and tested with each; what takes a GPU is skipped.", "",
+             "| LibTorch | CUDA | programs in C++ | tests passed | skipped | failed | runs of pytest | tests passed | skipped | failed "
+             "| commit | date |", "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|---|"]
     lines += [row(result) for result in results] + ["", "| | |", "|---|---|"]
     lines += [f"| {name} | {value} |" for name, value in machine.items()] + [""]
     for result in results:
@@ -205,11 +252,11 @@ def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
     kept = FOLDER / "results.json"
     results = json.loads(kept.read_text()) if kept.exists() else {}
-    failed = False
+    commit, failed = commit_of(ROOT), False  # the page is written after each version, and changes the tree
     for name in chosen:
         print(f"== {name}: build/versions/{name}.log", flush=True)
-        result = measure(name, arguments.only)
-        failed = failed or "failure" in result or bool(result["failed"])
+        result = measure(name, arguments.only, commit)
+        failed = failed or "failure" in result or bool(failures(result))
         print("\n".join([row(result)] + section(result)), flush=True)
         if arguments.only:
             continue

@@ -58,24 +58,53 @@ Output:
 ok
 <end of output>
 Test Passed.
+5/5 Testing: python_front_test
+5/5 Test: python_front_test
+Command: "/venv/bin/python3" "-m" "pytest" "-q" "front_test.py" "other_test.py"
+Output:
+----------------------------------------------------------
+s..FsE                                                                   [100%]
+=========================== short test summary info ============================
+SKIPPED other_test.py - Skipped: could not import 'transformers'
+SKIPPED front_test.py::test_compiles[a b] - Skipped: PyTorch 2.7 - or later
+FAILED front_test.py::test_trains[conv] - AssertionError: 3
+ERROR front_test.py::test_saves - ValueError
+1 failed, 21 passed, 2 skipped, 1 error in 0.05s
+<end of output>
+Test Failed.
+6/6 Testing: python_crash_test
+6/6 Test: python_crash_test
+Command: "/venv/bin/python3" "-m" "pytest" "-q" "crash_test.py"
+Output:
+----------------------------------------------------------
+Fatal Python error: Segmentation fault
+<end of output>
+Test Failed.
 """
 
 
 def check_log():
     result = matrix.read_log(LOG)
-    assert result["programs"] == 4, result
-    assert result["passed"] == 3, result  # the last one is no GoogleTest: one
-    assert result["skipped"] == {"there is no GPU here": ["On/Chain.Trains/cuda"],
-                                 "LibTorch has no autocast for it": ["On/Chain.Casts/test"]}, result
-    assert result["failed"] == ["graph_test: Graph.Adds", "graph_test: On/Graph.Trains/cpu", "crash_test"], result
+    assert result["cpp"] == {
+        "programs": 4, "passed": 3,  # one that is not GoogleTest's is one test
+        "skipped": {"there is no GPU here": ["On/Chain.Trains/cuda"], "LibTorch has no autocast for it": ["On/Chain.Casts/test"]},
+        "failed": ["graph_test: Graph.Adds", "graph_test: On/Graph.Trains/cpu", "crash_test"]}, result
+    assert result["python"] == {
+        "programs": 2, "passed": 21,
+        "skipped": {"could not import 'transformers'": ["other_test.py"], "PyTorch 2.7 - or later": ["front_test.py::test_compiles[a b]"]},
+        "failed": ["python_front_test: front_test.py::test_trains[conv]", "python_front_test: front_test.py::test_saves",
+                   "python_crash_test"]}, result
 
 
 def check_page():
     begin = {"torch": "2.11.0", "cuda": "13.0", "commit": "abc", "date": "today", "machine": {"cores": "2"}}
     broken = dict(begin, torch="3.0", failure="does not compile")
     page = matrix.page([dict(begin, **matrix.read_log(LOG)), broken])
-    for words in ("| 2.11.0 | 13.0 | 3 | 2 | 3 | 4 | abc | today |", "| 3.0 | 13.0 | does not compile | | | | abc | today |", "| cores | 2 |",
-                  '- 1 skipped, "there is no GPU here":\n  - On/Chain: Trains/cuda', "- failed: crash_test", "- does not compile"):
+    for words in ("| 2.11.0 | 13.0 | 4 | 3 | 2 | 3 | 2 | 21 | 2 | 3 | abc | today |",
+                  "| 3.0 | 13.0 | does not compile |  |  |  |  |  |  |  | abc | today |", "| cores | 2 |",
+                  '- 1 skipped, "there is no GPU here":\n  - On/Chain: Trains/cuda',
+                  '- 1 skipped, "PyTorch 2.7 - or later":\n  - front_test.py: test_compiles[a b]', "  - other_test.py: all of it",
+                  "- failed: crash_test", "- failed: python_crash_test", "- does not compile"):
         assert words in page, f"{words!r} is not in\n{page}"
     assert sorted(["newest", "2.11", "2.9", "debian"], key=matrix.order) == ["debian", "2.9", "2.11", "newest"]
 
