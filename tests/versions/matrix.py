@@ -20,6 +20,7 @@ from machine import commit_of, describe, moment  # noqa: E402
 
 FOLDER = ROOT / "build/versions"
 PACKAGES = ROOT / "tests/client/python/packages.txt"
+FRAMEWORKS = ROOT / "tests/client/python/frameworks.txt"
 PAGE = ROOT / "tests/bench/measured/torch_versions.md"
 VERSIONS = ["debian", "2.11", "newest"]
 # Of a PyTorch: its version, that of its CUDA or nothing, and where CMake finds it.
@@ -91,7 +92,7 @@ class Wheel:
     def prepare(self):
         make_environment(self.log, sys.executable, self.python)
         torch = ["--upgrade", "torch"] if self.name == "newest" else [f"torch=={self.name}.*"]
-        install(self.log, self.python, *torch, "numpy")
+        install(self.log, self.python, *torch, "numpy", "-r", FRAMEWORKS)  # at once: each is of that torch
         install(self.log, self.python, "-r", PACKAGES)
         said = answer(self.python, "-W", "ignore", "-c", ASK)
         if not said:

@@ -231,6 +231,21 @@ TEST(ShapeRulesTest, Losses) {
   });
 }
 
+TEST(ShapeRulesTest, Dropouts) {
+  const auto dropout = [](c10::optional<bool> training) {
+    return [=](const Tensors& x) -> Tensors {
+      const auto [left, mask] = at::native_dropout(x[0] * 2, 0.4, training);
+      return {left, mask};
+    };
+  };
+  ExpectAllTold({
+      {"in training", {Image()}, dropout(true)},
+      {"in training unless told", {Image()}, dropout(c10::nullopt)},
+      {"of rows that lie apart", {Image().transpose(0, 1).slice(3, 0, 11, 2)}, dropout(true)},
+      {"evaluating", {Image()}, dropout(false)},
+  });
+}
+
 #if STOWAGE_TORCH_AT_LEAST(2, 0)
 TEST(ShapeRulesTest, Attention) {
   const at::Tensor fused = torch::randn({2, 7, 72});
