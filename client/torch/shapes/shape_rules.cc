@@ -222,6 +222,14 @@ Results Where(const Arguments& a) {
   return {at::empty(sizes, input.options().dtype(at::result_type(input, other)))};
 }
 
+// (input, share, train): what is left, and which elements are.
+Results Dropout(const Arguments& a) {
+  const at::Tensor input = TensorAt(a, 0);
+  const bool training = a[2].isNone() || a[2].toBool();
+  return {training ? at::empty_like(input) : input,
+          at::empty_like(input, input.options().dtype(at::kBool))};
+}
+
 // (input): the loss and what its backward reads.
 Results LogSigmoid(const Arguments& a) {
   const at::Tensor input = TensorAt(a, 0);
@@ -272,6 +280,8 @@ const std::unordered_map<std::string, ShapeRule>& Rules() {
       {"aten::where.self", Where},
       {"aten::_scaled_dot_product_flash_attention_for_cpu", FlashAttention},
       {"aten::_scaled_dot_product_flash_attention_for_cpu_backward", FlashAttentionBackward},
+      {"aten::native_dropout", Dropout},
+      {"aten::native_dropout_backward", Like<0>},
       {"aten::log_sigmoid_forward", LogSigmoid},
       {"aten::log_sigmoid_backward", Like<0>},
       {"aten::binary_cross_entropy", BinaryCrossEntropy},

@@ -65,12 +65,14 @@ bool ReplacesMemory(const std::string& name) {
 }
 
 // Draws whenever there is an element to draw for.
-bool Draws(const std::string& name) {
+bool Draws(const std::string& name, const Arguments& arguments) {
   static const auto* const names = new std::unordered_set<std::string>{
       "aten::bernoulli",    "aten::bernoulli_", "aten::exponential_",
       "aten::normal_",      "aten::random_",    "aten::rand_like",
       "aten::randint_like", "aten::randn_like", "aten::uniform_"};
-  return names->count(name) > 0;
+  if (name != "aten::native_dropout") return names->count(name) > 0;
+  const double share = arguments[1].toDouble();
+  return share > 0 && share < 1;  // of none, of all: some kernels do, some do not
 }
 
 bool MayDraw(const c10::OperatorHandle& op) {
@@ -84,6 +86,9 @@ bool MayDraw(const c10::OperatorHandle& op) {
 
 // It draws for its dropout alone, and is asked for none.
 bool DropsNothing(const c10::OperatorHandle& op, const Arguments& arguments) {
+  if (op.schema().name() == "aten::native_dropout") {
+    return arguments[2].isBool() && !arguments[2].toBool();  // not in training
+  }
   const auto dropout = op.schema().argumentIndexWithName("dropout_p");
   return dropout && arguments[static_cast<size_t>(*dropout)].toDouble() == 0;
 }
@@ -91,8 +96,9 @@ bool DropsNothing(const c10::OperatorHandle& op, const Arguments& arguments) {
 // Whether the generator that everybody uses is asked.
 bool AsksForNumbers(const c10::OperatorHandle& op, const Arguments& arguments, c10::Device device) {
   const std::string& name = op.schema().name();
-  if (!Draws(name) && (!MayDraw(op) || DropsNothing(op, arguments))) return false;
-  TORCH_CHECK(Draws(name), NameOf(op), " may draw random numbers or not");
+  const bool draws = Draws(name, arguments);
+  if (DropsNothing(op, arguments) || (!draws && !MayDraw(op))) return false;
+  TORCH_CHECK(draws, NameOf(op), " may draw random numbers or not");
   for (const c10::IValue& argument : arguments) {
     if (!argument.isGenerator()) continue;
     TORCH_CHECK(device.is_cpu(), NameOf(op), " is given a generator");
