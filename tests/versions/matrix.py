@@ -5,6 +5,7 @@ A VERSION is debian (the system's), newest, or a number such as 2.11, of PyTorch
 """
 import argparse
 import collections
+import hashlib
 import json
 import os
 import pathlib
@@ -25,6 +26,17 @@ PAGE = ROOT / "tests/bench/measured/torch_versions.md"
 VERSIONS = ["debian", "2.11", "newest"]
 # Of a PyTorch: its version, that of its CUDA or nothing, and where CMake finds it.
 ASK = "import torch; print(torch.__version__, torch.version.cuda or '-', torch.utils.cmake_prefix_path)"
+
+
+def digest_of_sources():
+    """Of the contents of what the page is of, Markdown aside, whether committed or not; empty outside a clone of git."""
+    listed = answer("git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "client/torch", "client/python")
+    digest = hashlib.sha256()
+    for name in sorted(set(listed.split("\0"))):
+        file = ROOT / name
+        if file.is_file() and file.suffix != ".md":
+            digest.update(f"{name}\0{file.stat().st_size}\0".encode() + file.read_bytes())
+    return digest.hexdigest()[:12] if listed else ""
 
 
 class Failure(Exception):
@@ -54,7 +66,11 @@ def build(log, folder, **environment):
 
 
 def answer(*command):
-    done = subprocess.run([str(word) for word in command], text=True, capture_output=True)
+    """What it prints; nothing where it fails or is not there."""
+    try:
+        done = subprocess.run([str(word) for word in command], text=True, capture_output=True)
+    except OSError:
+        return ""
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
@@ -167,11 +183,11 @@ def read_log(text):
     return kinds
 
 
-def measure(name, only, commit):
+def measure(name, only, of):
     log = FOLDER / f"{name}.log"
     log.unlink(missing_ok=True)
     version = Debian(log) if name == "debian" else Wheel(name, log)
-    result = {"version": name, "torch": name, "cuda": "", "commit": commit, "date": moment("")["date"]}
+    result = {"version": name, "torch": name, "cuda": "", **of, "date": moment("")["date"]}
     begun = time.monotonic()
     try:
         result.update(version.prepare())
@@ -195,7 +211,7 @@ def row(result):
     else:
         for counts in (result["cpp"], result["python"]):
             cells += [counts["programs"], counts["passed"], len(set().union(*counts["skipped"].values())), len(counts["failed"])]
-    return f"| {' | '.join(str(cell) for cell in cells)} | {result['commit']} | {result['date']} |"
+    return f"| {' | '.join(str(cell) for cell in cells)} | {result['commit']} | {result['sources']} | {result['date']} |"
 
 
 def by_suite(names):
@@ -226,7 +242,7 @@ def page(results):
     lines = ["# PyTorch versions", "",
              "Written by `tests/run_torch --matrix`: the torch part of the client, built and tested with each; what takes a GPU is skipped.", "",
              "| LibTorch | CUDA | programs in C++ | tests passed | skipped | failed | runs of pytest | tests passed | skipped | failed "
-             "| commit | date |", "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|---|"]
+             "| commit | sources | date |", "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|---|---|"]
     lines += [row(result) for result in results] + ["", "| | |", "|---|---|"]
     lines += [f"| {name} | {value} |" for name, value in machine.items()] + [""]
     for result in results:
@@ -253,10 +269,12 @@ def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
     kept = FOLDER / "results.json"
     results = json.loads(kept.read_text()) if kept.exists() else {}
-    commit, failed = commit_of(ROOT), False  # the page is written after each version, and changes the tree
+    # At the beginning: the page is written after each version, and changes the tree.
+    of = {"sources": digest_of_sources(), "commit": commit_of(ROOT)}
+    failed = False
     for name in chosen:
         print(f"== {name}: build/versions/{name}.log", flush=True)
-        result = measure(name, arguments.only, commit)
+        result = measure(name, arguments.only, of)
         failed = failed or "failure" in result or bool(failures(result))
         print("\n".join([row(result)] + section(result)), flush=True)
         if arguments.only:

@@ -97,11 +97,11 @@ def check_log():
 
 
 def check_page():
-    begin = {"torch": "2.11.0", "cuda": "13.0", "commit": "abc", "date": "today", "machine": {"cores": "2"}}
+    begin = {"torch": "2.11.0", "cuda": "13.0", "commit": "abc", "sources": "123", "date": "today", "machine": {"cores": "2"}}
     broken = dict(begin, torch="3.0", failure="does not compile")
     page = matrix.page([dict(begin, **matrix.read_log(LOG)), broken])
-    for words in ("| 2.11.0 | 13.0 | 4 | 3 | 2 | 3 | 2 | 21 | 2 | 3 | abc | today |",
-                  "| 3.0 | 13.0 | does not compile |  |  |  |  |  |  |  | abc | today |", "| cores | 2 |",
+    for words in ("| 2.11.0 | 13.0 | 4 | 3 | 2 | 3 | 2 | 21 | 2 | 3 | abc | 123 | today |",
+                  "| 3.0 | 13.0 | does not compile |  |  |  |  |  |  |  | abc | 123 | today |", "| cores | 2 |",
                   '- 1 skipped, "there is no GPU here":\n  - On/Chain: Trains/cuda',
                   '- 1 skipped, "PyTorch 2.7 - or later":\n  - front_test.py: test_compiles[a b]', "  - other_test.py: all of it",
                   "- failed: crash_test", "- failed: python_crash_test", "- does not compile"):
