@@ -240,7 +240,8 @@ def section(result):
 def page(results):
     machine = next((result["machine"] for result in results if "machine" in result), {})
     lines = ["# PyTorch versions", "",
-             "Written by `tests/run_torch --matrix`: the torch part of the client, built and tested with each; what takes a GPU is skipped.", "",
+             "Written by `tests/run_torch --matrix`: the torch part of the client and the Python package, built and tested with each; with",
+             "Debian's the rest of the client, too. What takes a GPU is skipped.", "",
              "| LibTorch | CUDA | programs in C++ | tests passed | skipped | failed | runs of pytest | tests passed | skipped | failed "
              "| commit | sources | date |", "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|---|---|"]
     lines += [row(result) for result in results] + ["", "| | |", "|---|---|"]
