@@ -100,20 +100,22 @@ TestGraph GradKernels() {
   return {std::move(model), {torch::randn({5, 7, 12})}, {}};
 }
 
-TestGraph FromNetwork(const Network& network, const Sample& sample) {
-  return {GraphModelOf(network), {sample.input}, sample.target};
+TestGraph FromNetwork(const Network& network, const Sample& sample, c10::Device device) {
+  NetworkModelOptions options;
+  options.device = device;
+  return {GraphModelOf(network, options), {sample.input}, sample.target};
 }
 
-TestGraph FromImages(const std::string& name, int64_t side) {
+TestGraph FromImages(const std::string& name, int64_t side, c10::Device device) {
   NetworkOptions options;
   options.name = name;
   options.image = side;
   options.batch = 2;
   options.classes = 5;
-  return FromNetwork(MakeNetwork(options).value(), MakeImageSample(2, side, 5, 1).value());
+  return FromNetwork(MakeNetwork(options).value(), MakeImageSample(2, side, 5, 1).value(), device);
 }
 
-TestGraph Decoder() {
+TestGraph Decoder(c10::Device device) {
   DecoderOptions options;
   options.layers = 2;
   options.width = 16;
@@ -121,17 +123,17 @@ TestGraph Decoder() {
   options.length = 8;
   options.vocabulary = 20;
   options.batch = 2;
-  return FromNetwork(MakeDecoder(options).value(), MakeTokenSample(2, 8, 20, 1).value());
+  return FromNetwork(MakeDecoder(options).value(), MakeTokenSample(2, 8, 20, 1).value(), device);
 }
 
 }  // namespace
 
-TestGraph MakeTestGraph(const std::string& name) {
+TestGraph MakeTestGraph(const std::string& name, c10::Device device) {
   torch::manual_seed(1);
   if (name == "mixed") return Mixed();
   if (name == "grad_kernels") return GradKernels();
-  if (name == "decoder") return Decoder();
-  return FromImages(name, name == "resnet18" ? 96 : 16);
+  if (name == "decoder") return Decoder(device);
+  return FromImages(name, name == "resnet18" ? 96 : 16, device);
 }
 
 Graph WithFixedCosts(const Graph& graph) {

@@ -3,6 +3,7 @@
 #define STOWAGE_TESTS_CLIENT_TORCH_TEST_GRAPHS_H_
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include <string>
 #include <vector>
@@ -30,8 +31,9 @@ struct TestGraph {
 // the same node, random and stateful nodes, a frozen one, and a node that nobody trains by.
 // "grad_kernels": nodes that compute in another way without a graph, as kernels of LibTorch do.
 // "decoder", and the reference networks by their names, on small images.
-// The same parameters and data at each call; LibTorch's generator is seeded by it.
-TestGraph MakeTestGraph(const std::string& name);
+// The same parameters and data at each call; LibTorch's generator is seeded by it. `device`: what the reference networks are made
+// for, whose masks are no buffers that could be moved.
+TestGraph MakeTestGraph(const std::string& name, c10::Device device = c10::kCPU);
 
 // The graph without workspaces and with made-up times, as slow as copies are worth while: plans of it are the
 // same on every processor. They are schedules of the graph itself, too, with peaks of its own.
@@ -51,7 +53,7 @@ class GraphTraining {
                          const TrainingDevice& device = TrainingDeviceNamed("cpu"));
   explicit GraphTraining(const std::string& name,
                          const TrainingDevice& device = TrainingDeviceNamed("cpu"))
-      : GraphTraining(MakeTestGraph(name), device) {}
+      : GraphTraining(MakeTestGraph(name, device.device), device) {}
 
   void Rewind();
   // So that nobody but the step holds them.
