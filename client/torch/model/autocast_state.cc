@@ -2,12 +2,17 @@
 
 #include <ATen/autocast_mode.h>
 
+#include <algorithm>
+#include <array>
+
 #include "client/torch/base/torch_version.h"
 
 namespace stowage {
 namespace {
 
 #if STOWAGE_AUTOCAST_BY_DEVICE
+constexpr std::array kDevices = {at::kCPU, at::kCUDA, at::kPrivateUse1};
+
 bool IsEnabled(at::DeviceType device) { return at::autocast::is_autocast_enabled(device); }
 void SetEnabled(at::DeviceType device, bool on) { at::autocast::set_autocast_enabled(device, on); }
 at::ScalarType TypeOf(at::DeviceType device) { return at::autocast::get_autocast_dtype(device); }
@@ -15,6 +20,8 @@ void SetType(at::DeviceType device, at::ScalarType type) {
   at::autocast::set_autocast_dtype(device, type);
 }
 #else
+constexpr std::array kDevices = {at::kCPU, at::kCUDA};
+
 bool IsEnabled(at::DeviceType device) {
   return device == at::kCPU ? at::autocast::is_cpu_enabled() : at::autocast::is_enabled();
 }
@@ -35,32 +42,40 @@ void SetType(at::DeviceType device, at::ScalarType type) {
 
 AutocastState AutocastState::Capture() {
   AutocastState state;
-  state.cpu_ = {IsEnabled(at::kCPU), TypeOf(at::kCPU)};
-  state.cuda_ = {IsEnabled(at::kCUDA), TypeOf(at::kCUDA)};
+  for (const at::DeviceType device : kDevices) {
+    state.devices_.push_back({device, TypeOf(device), IsEnabled(device)});
+  }
   state.remembers_casts_ = at::autocast::is_autocast_cache_enabled();
   return state;
 }
 
 AutocastState AutocastState::Off() const {
   AutocastState state = *this;
-  state.cpu_.enabled = state.cuda_.enabled = false;
+  for (OfDevice& of : state.devices_) of.enabled = false;
   return state;
+}
+
+bool AutocastState::enabled() const {
+  return std::any_of(devices_.begin(), devices_.end(),
+                     [](const OfDevice& of) { return of.enabled; });
 }
 
 std::string AutocastState::ToString() const {
   std::string text;
-  if (cpu_.enabled) text = std::string("cpu:") + c10::toString(cpu_.type);
-  if (cuda_.enabled) {
-    text += std::string(text.empty() ? "cuda:" : " cuda:") + c10::toString(cuda_.type);
+  for (const OfDevice& of : devices_) {
+    if (!of.enabled) continue;
+    if (!text.empty()) text += " ";
+    text += c10::DeviceTypeName(of.device, /*lower_case=*/true) + ":" + c10::toString(of.type);
   }
   return text.empty() ? "off" : text;
 }
 
 void AutocastState::Apply() const {
-  SetEnabled(at::kCPU, cpu_.enabled);
-  SetEnabled(at::kCUDA, cuda_.enabled);
-  if (cpu_.type != at::ScalarType::Undefined) SetType(at::kCPU, cpu_.type);
-  if (cuda_.type != at::ScalarType::Undefined) SetType(at::kCUDA, cuda_.type);
+  for (const at::DeviceType device : kDevices) SetEnabled(device, false);
+  for (const OfDevice& of : devices_) {
+    SetType(of.device, of.type);
+    SetEnabled(of.device, of.enabled);
+  }
   at::autocast::set_autocast_cache_enabled(remembers_casts_);
 }
 

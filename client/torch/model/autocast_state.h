@@ -10,9 +10,11 @@
 #ifndef STOWAGE_CLIENT_TORCH_MODEL_AUTOCAST_STATE_H_
 #define STOWAGE_CLIENT_TORCH_MODEL_AUTOCAST_STATE_H_
 
+#include <c10/core/DeviceType.h>
 #include <c10/core/ScalarType.h>
 
 #include <string>
+#include <vector>
 
 namespace stowage {
 
@@ -25,21 +27,21 @@ class AutocastState {
 
   // The same, off on all devices: how backwards run.
   AutocastState Off() const;
-  bool enabled() const { return cpu_.enabled || cuda_.enabled; }
+  bool enabled() const;
   // "off", "cpu:BFloat16", "cuda:Half", "cpu:BFloat16 cuda:Half".
   std::string ToString() const;
 
  private:
   friend class AutocastScope;
   struct OfDevice {
-    bool enabled = false;
-    at::ScalarType type = at::ScalarType::Undefined;
+    c10::DeviceType device;
+    at::ScalarType type;
+    bool enabled;
   };
 
   void Apply() const;
 
-  OfDevice cpu_;
-  OfDevice cuda_;
+  std::vector<OfDevice> devices_;  // off on all others
   bool remembers_casts_ = true;
 };
 

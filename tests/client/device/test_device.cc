@@ -26,6 +26,7 @@
 #include "client/torch/memory/shared_peaks_meter.h"
 #include "client/torch/model/model_state.h"
 #include "client/torch/offload/queued_timer.h"
+#include "tests/client/device/device_casts.h"
 #include "tests/client/device/device_ops.h"
 
 #if STOWAGE_TORCH_AT_LEAST(2, 1)
@@ -40,6 +41,7 @@ const c10::Device kDevice(kTestDeviceType, 0);
 std::atomic<int64_t> waits{0};
 // Where LibTorch has no hook for it, the device needs no initialisation.
 std::atomic<bool> initialised{!STOWAGE_LAZY_INIT_BY_DEVICE};
+bool casts = false;  // from Register on
 
 // Never destroyed: memory may be asked for to the end.
 RefusalLog& Refusals() {
@@ -300,6 +302,7 @@ void TestDevice::Register() {
     if (!at::globalContext().hasCUDA()) c10::register_privateuse1_backend("test_device");
 #endif
     RegisterTestDeviceOps();
+    casts = RegisterTestDeviceCasts();
     RandomState::UseGenerator(Generator());
     // The same sums however many threads the host has.
     compute().Add([] { at::set_num_threads(1); });
@@ -350,6 +353,8 @@ WorkQueue& TestDevice::QueueOf(const c10::Stream& stream) {
 int64_t TestDevice::waits() { return stowage::waits.load(); }
 void TestDevice::Synchronize() { compute().Synchronize(); }
 at::Generator TestDevice::generator() { return Generator(); }
+
+bool TestDevice::has_autocast() { return casts; }
 
 void MoveTo(c10::Device device, const at::Tensor& tensor) {
   const at::NoGradGuard no_grad;

@@ -71,6 +71,8 @@ class TestDevice final : public ExecutionDevice {
   static int64_t waits();
   static void Synchronize();
   static at::Generator generator();
+  // LibTorch casts for it by itself.
+  static bool has_autocast();
 
  private:
   TestDevice(std::optional<TransferModel> link, Bytes host_memory);

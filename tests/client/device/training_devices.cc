@@ -22,7 +22,7 @@ void UseTestDevice(TrainingDevice* device) {
   device->device = test_device->device();
   device->execution = test_device;
   device->exact = false;
-  device->has_autocast = false;
+  device->has_autocast = TestDevice::has_autocast();
 }
 
 #ifdef STOWAGE_TORCH_CUDA

@@ -64,7 +64,7 @@ ScopedAutocast::ScopedAutocast(bool on, bool remember_casts, c10::DeviceType dev
     : device_(device),
       was_on_(IsOn(device)),
       remembered_(at::autocast::is_autocast_cache_enabled()) {
-  if (on && device == c10::DeviceType::CPU) LeaveOutOneDnnWhereItHasNoBfloat16();
+  if (on && device != c10::DeviceType::CUDA) LeaveOutOneDnnWhereItHasNoBfloat16();
   Set(device_, on);
   at::autocast::set_autocast_cache_enabled(remember_casts);
 }

@@ -9,7 +9,7 @@ namespace stowage {
 // bfloat16, if `on`; as it was before at the end. But for oneDNN: see below.
 class ScopedAutocast {
  public:
-  // Of the CPU or CUDA.
+  // Of the CPU, CUDA or the test device.
   explicit ScopedAutocast(bool on, bool remember_casts = true,
                           c10::DeviceType device = c10::DeviceType::CPU);
   ~ScopedAutocast();

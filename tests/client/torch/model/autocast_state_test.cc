@@ -36,7 +36,9 @@ class AutocastStateTest : public testing::TestWithParam<std::string> {
 
   c10::DeviceType type() const { return device_.device.type(); }
   at::Tensor Random(at::IntArrayRef sizes) const { return torch::randn(sizes).to(device_.device); }
-  std::string InWords() const { return device_.name + ":BFloat16"; }
+  std::string InWords() const {
+    return c10::DeviceTypeName(type(), /*lower_case=*/true) + ":BFloat16";
+  }
 
   const TrainingDevice& device_ = TrainingDeviceNamed(GetParam());
 };
