@@ -1,6 +1,9 @@
 #include "client/torch/offload/device_use.h"
 
+#include <ATen/Functions.h>
+#include <c10/core/GradMode.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <cstddef>
 #include <map>
@@ -10,6 +13,10 @@
 
 namespace stowage {
 namespace {
+
+using Key = std::pair<c10::DeviceType, c10::DeviceIndex>;
+
+Key KeyOf(c10::Device device) { return {device.type(), device.index()}; }
 
 struct Users {
   std::map<std::thread::id, int> depths;  // of steps in steps
@@ -23,9 +30,26 @@ std::mutex& Mutex() {
 }
 
 Users& UsersOf(c10::Device device) {
-  using Key = std::pair<c10::DeviceType, c10::DeviceIndex>;
   static auto* const users = new std::map<Key, Users>();
-  return (*users)[{device.type(), device.index()}];
+  return (*users)[KeyOf(device)];
+}
+
+// What a backward that makes no tensor needs.
+struct Probe {
+  at::Tensor source;
+  at::Tensor gradient;
+};
+
+// Made once: a profile would count it.
+Probe ProbeOf(c10::Device device) {
+  static auto* const probes = new std::map<Key, Probe>();
+  const std::lock_guard<std::mutex> lock(Mutex());
+  Probe& probe = (*probes)[KeyOf(device)];
+  if (!probe.source.defined()) {
+    probe.gradient = at::ones({1}, device);
+    probe.source = at::zeros({1}, device).requires_grad_();
+  }
+  return probe;
 }
 
 }  // namespace
@@ -34,6 +58,14 @@ void WaitFor(c10::Device device) {
   if (device.is_cpu()) return;
   const c10::impl::VirtualGuardImpl guard(device.type());
   guard.synchronizeStream(guard.getStream(device));
+}
+
+void WaitForBackwards(c10::Device device) {
+  if (device.is_cpu()) return;  // its backwards run on the caller's thread
+  const at::AutoGradMode grad_mode(true);
+  const Probe probe = ProbeOf(device);
+  // That thread takes up one backward after the other.
+  torch::autograd::grad({probe.source.view({1})}, {probe.source}, {probe.gradient});
 }
 
 DeviceUse::DeviceUse(c10::Device device) : device_(device) {

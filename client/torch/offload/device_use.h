@@ -11,6 +11,9 @@ namespace stowage {
 
 // The host waits for what it gave the device's current stream to do. Throws what LibTorch throws.
 void WaitFor(c10::Device device);
+// Waits until autograd's thread for the device has let go of the backwards that have ended: it does so after the caller goes
+// on. Not for use in a backward. Throws what LibTorch throws.
+void WaitForBackwards(c10::Device device);
 
 // The calling thread steps on the device while an object lives, one in another on that thread is no more.
 class DeviceUse {

@@ -81,7 +81,7 @@ absl::StatusOr<Profile> ProfileChain(const ChainModel& model, const Tensors& inp
     if (!status.ok()) return status;
     const GradientsAside aside(model);
     model.EnsureGradients();
-    CostMeter costs(meters->memory, meters->timer.get(), meters->granularity);
+    CostMeter costs(meters->memory, meters->timer.get(), meters->granularity, DeviceOf(inputs));
     WholeSteps steps = MakeWholeSteps(options, inputs);
     absl::StatusOr<Passes<StageSample>> passes = RunPasses<StageSample>(
         options, 2 * (model.length() + 1),

@@ -2,11 +2,14 @@
 #ifndef STOWAGE_CLIENT_TORCH_PROFILE_COST_METER_H_
 #define STOWAGE_CLIENT_TORCH_PROFILE_COST_METER_H_
 
+#include <c10/core/Device.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "client/torch/memory/memory_meter.h"
+#include "client/torch/offload/device_use.h"
 #include "client/torch/offload/stage_timer.h"
 #include "solvers/model/units.h"
 
@@ -26,13 +29,14 @@ struct Cost {
 // Not thread-safe.
 class CostMeter {
  public:
-  // `granularity` as of ExecutionDevice.
-  CostMeter(MemoryMeter* meter, StageTimer* timer, Bytes granularity)
-      : meter_(meter), timer_(timer), granularity_(granularity) {}
+  // Of runs on `device`, `granularity` as of ExecutionDevice.
+  CostMeter(MemoryMeter* meter, StageTimer* timer, Bytes granularity, c10::Device device)
+      : meter_(meter), timer_(timer), granularity_(granularity), device_(device) {}
 
   // `time` is where Finish puts what `run` took.
   template <class Run>
   Cost Measure(const Run& run, Nanos* time) {
+    WaitForBackwards(device_);
     const Bytes before = meter_->current();
     const Bytes blocks = meter_->block_bytes();
     meter_->ResetPeak();
@@ -40,6 +44,7 @@ class CostMeter {
     run();
     timer_->Stop();
     times_.push_back(time);
+    WaitForBackwards(device_);
     return {meter_->current() - before, meter_->block_bytes() - blocks,
             meter_->peak_block_bytes() - blocks};
   }
@@ -61,6 +66,7 @@ class CostMeter {
   MemoryMeter* const meter_;
   StageTimer* const timer_;
   const Bytes granularity_;
+  const c10::Device device_;
   std::vector<Nanos*> times_;
 };
 

@@ -68,7 +68,7 @@ absl::StatusOr<Profile> ProfileGraph(const GraphModel& model, const std::vector<
     if (!status.ok()) return status;
     const GradientsAside aside(model);
     model.EnsureGradients();
-    CostMeter costs(meters->memory, meters->timer.get(), meters->granularity);
+    CostMeter costs(meters->memory, meters->timer.get(), meters->granularity, DeviceOf(inputs));
     WholeSteps steps = MakeWholeSteps(options, inputs);
     absl::StatusOr<Passes<NodeSample>> passes = RunPasses<NodeSample>(
         options, 2 * model.size(),

@@ -99,7 +99,7 @@ TEST(RunProfilePass, WithoutAWatchBuffersAreNotLookedAt) {
   const TestNetwork network = MakeTestNetwork("norm_cnn");
   network.model.EnsureGradients();
   const auto timer = MakeSteadyTimer();
-  CostMeter costs(TrackingAllocator::Get(), timer.get(), Bytes(1));
+  CostMeter costs(TrackingAllocator::Get(), timer.get(), Bytes(1), c10::Device(c10::kCPU));
   int stateful[2] = {};
   for (const bool watch : {false, true}) {
     const auto pass =
