@@ -138,7 +138,7 @@ def test_dropout_is_made_again_from_its_mask():
     nodes = exported(SMALL["attention"]()).to_dict()["dag"]["nodes"]
     masks = [node for node in nodes if node["op_kind"] == "aten.native_dropout.default[1]"]
     outputs = [node for node in nodes if node["op_kind"] == "aten.native_dropout.default"]
-    assert len(masks) == len(outputs) == 4
+    assert len(masks) == len(outputs) == 6
     assert all(mask["must_keep"] for mask in masks)
     assert all(out["random"] and not out["must_keep"] and mask["id"] in out["inputs"] for out, mask in zip(outputs, masks))
 
