@@ -10,10 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
 from torch import fx
+from torch._functorch import config as functorch_config
 from torch._inductor import custom_graph_pass, memory
 from torch._inductor.compile_fx import compile_fx
 from torch._inductor.virtualized import V
 from torch.utils._ordered_set import OrderedSet
+
+from stowage.errors import Infeasible
 
 if TYPE_CHECKING:
     from stowage.compiling import Partitioner
@@ -34,10 +37,10 @@ class Inductor:
         self._partitioner = partitioner
         self._options = options
 
-    def __call__(self, graph: fx.GraphModule, inputs: List[Any], **_: Any) -> Callable[..., Any]:
+    def __call__(self, graph: fx.GraphModule, inputs: List[Any], **_ignored: Any) -> Callable[..., Any]:
         partitioner = self._partitioner
-        for tries_left in reversed(range(_TRIES)):
-            schedule = _KeepSchedule(partitioner, checked=tries_left > 0)
+        for _ in range(_TRIES):
+            schedule = _KeepSchedule(partitioner)
             settings = {
                 "custom_partitioner_fn": partitioner,
                 "_pre_fusion_custom_pass": schedule,
@@ -47,22 +50,25 @@ class Inductor:
             copied = fx.GraphModule(graph, graph.graph.__deepcopy__({}))
             copied.meta = dict(graph.meta)
             try:
-                compiled: Callable[..., Any] = compile_fx(copied, inputs, config_patches=settings)
+                # A backward that is compiled when it first runs would be checked when nobody can plan anew.
+                with functorch_config.patch(force_non_lazy_backward_lowering=True):
+                    compiled: Callable[..., Any] = compile_fx(copied, inputs, config_patches=settings)
             except Exception:
                 if schedule.excess_bytes == 0:
                     raise
             if schedule.excess_bytes == 0:  # what a backward raises is put off until it runs
                 return compiled
             partitioner.reserve(schedule.excess_bytes)
-        raise AssertionError("the last try is not checked")
+        budget_bytes = partitioner.planned[-1].budget_bytes
+        words = f"inductor's schedules of {_TRIES} plans take more, the last one by {schedule.excess_bytes} bytes"
+        raise Infeasible(f"{words} than a budget of {budget_bytes}", budget_bytes, 0, proven=False)
 
 
 class _KeepSchedule(_Pass):  # type: ignore[misc]
     """Runs before inductor fuses: has it fuse neighbours alone, and looks at what comes of it."""
 
-    def __init__(self, partitioner: Partitioner, checked: bool) -> None:
+    def __init__(self, partitioner: Partitioner) -> None:
         self._partitioner = partitioner
-        self._checked = checked
         self.excess_bytes = 0
 
     def __call__(self, nodes: List[Any]) -> List[Any]:
@@ -89,7 +95,7 @@ class _KeepSchedule(_Pass):  # type: ignore[misc]
 
     def _check(self, scheduler: Any, nodes: List[Any]) -> None:
         planned = self._partitioner.last
-        if not self._checked or planned is None or self._partitioner.budget == "least":
+        if planned is None or self._partitioner.budget == "least":
             return
         beside = planned.beside_backward_bytes() if V.graph.is_backward else 0
         peak = beside + _peak_bytes(scheduler, nodes, planned.workspaces())
