@@ -14,4 +14,7 @@ PYBIND11_MODULE(_torch, module) {
   module.def("current_bytes", [] { return TrackingAllocator::Install()->current().value(); });
   module.def("take_recent_peak_bytes",
              [] { return TrackingAllocator::Install()->TakeRecentPeak().value(); });
+  // For jobs, whatever takes recent peaks meanwhile.
+  module.def("peak_bytes", [] { return TrackingAllocator::Install()->peak().value(); });
+  module.def("reset_peak", [] { TrackingAllocator::Install()->ResetPeak(); });
 }
