@@ -4,20 +4,8 @@ import copy
 
 import pytest
 import stowage
+from profiles import STAGE, chain
 from stowage import formats
-
-STAGE = {
-    "forward_time_ns": 10,
-    "backward_time_ns": 20,
-    "output_bytes": 100,
-    "output_gradient_bytes": 100,
-    "saved_bytes": 300,
-}
-
-
-def chain(stages=8, **changes):
-    return stowage.Profile.of_chain([{**STAGE, **changes}] * stages, input_bytes=100)
-
 
 FORMATS = [formats.checkpointed_blocks, formats.remat_regions, formats.every_n_layers, formats.megatron_arguments]
 

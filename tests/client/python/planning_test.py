@@ -10,19 +10,9 @@ import threading
 
 import pytest
 import stowage
+from profiles import STAGE, chain
 
 DATA = pathlib.Path(__file__).parents[2] / "data"
-STAGE = {
-    "forward_time_ns": 10,
-    "backward_time_ns": 20,
-    "output_bytes": 100,
-    "output_gradient_bytes": 100,
-    "saved_bytes": 300,
-}
-
-
-def eight() -> stowage.Profile:
-    return stowage.Profile.of_chain([STAGE] * 8, input_bytes=100)
 
 
 @pytest.mark.parametrize("file", sorted(DATA.glob("profile_*.json")) + [DATA / "chain_resnet50.json"], ids=lambda f: f.name)
@@ -49,7 +39,7 @@ def test_fields_are_those_of_the_file():
 
 
 def test_names_may_be_in_camel_case_and_numbers_text():
-    snake = eight().to_dict()
+    snake = chain().to_dict()
     camel = {
         "chain": {
             "inputBytes": "100",
@@ -97,7 +87,7 @@ def test_text_that_is_no_profile_is_refused(text):
 
 
 def test_plans_keep_to_their_budget_and_more_memory_is_never_slower():
-    profile = eight()
+    profile = chain()
     before = None
     for share in range(100, 40, -5):
         plan = profile.plan(f"{share}%")
@@ -110,7 +100,7 @@ def test_plans_keep_to_their_budget_and_more_memory_is_never_slower():
 
 
 def test_below_the_least_budget_nothing_fits():
-    profile = eight()
+    profile = chain()
     least = profile.budget_bytes("least")
     assert profile.plan(least).peak_bytes <= least
     with pytest.raises(stowage.Infeasible) as raised:
@@ -122,7 +112,7 @@ def test_below_the_least_budget_nothing_fits():
 @pytest.mark.parametrize("budget", [True, 0.6, None, -1, 2**62, "sixty", "0%", "101%", "-5"])
 def test_what_is_no_budget_is_refused(budget):
     with pytest.raises(stowage.InvalidArgument):
-        eight().plan(budget)
+        chain().plan(budget)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +120,7 @@ def test_what_is_no_budget_is_refused(budget):
 )
 def test_what_are_no_options_is_refused(arguments):
     with pytest.raises(stowage.InvalidArgument):
-        eight().plan("60%", **arguments)
+        chain().plan("60%", **arguments)
 
 
 def test_too_large_a_table_is_refused():
@@ -139,13 +129,13 @@ def test_too_large_a_table_is_refused():
 
 
 def test_a_schedule_is_what_it_says():
-    plan = eight().plan("60%")
+    plan = chain().plan("60%")
     schedule = plan.schedule()
     assert schedule[0].stage == 1 and schedule[-1] == ("backward", 1, "activation", "compute", 0)
     assert sum(i.op.startswith("forward") for i in schedule) == 9 + plan.recomputed_forwards
-    again = eight().plan_of(schedule)
+    again = chain().plan_of(schedule)
     assert (again.peak_bytes, again.makespan_ns, again.digest) == (plan.peak_bytes, plan.makespan_ns, plan.digest)
-    assert eight().plan_of([i[:3] for i in schedule]).digest == plan.digest
+    assert chain().plan_of([i[:3] for i in schedule]).digest == plan.digest
 
 
 @pytest.mark.parametrize(
@@ -153,11 +143,11 @@ def test_a_schedule_is_what_it_says():
 )
 def test_what_is_no_schedule_is_refused(schedule):
     with pytest.raises(stowage.InvalidArgument):
-        eight().plan_of(schedule)
+        chain().plan_of(schedule)
 
 
 def test_a_plan_goes_through_json():
-    profile, plan = eight(), eight().plan("60%")
+    profile, plan = chain(), chain().plan("60%")
     again = profile.plan_from_json(plan.to_json())
     assert again.to_dict() == plan.to_dict()
     other = json.loads(plan.to_json())
@@ -171,7 +161,7 @@ def test_a_plan_goes_through_json():
 
 
 def test_a_frontier_has_the_plans_of_all_budgets():
-    profile = eight()
+    profile = chain()
     frontier = profile.frontier()
     peaks, times = zip(*frontier.points)
     assert list(peaks) == sorted(peaks) and list(times) == sorted(times, reverse=True)
@@ -190,11 +180,11 @@ def test_graphs_are_planned_too():
 
 
 def test_texts_and_pages():
-    plan = eight().plan("60%")
+    plan = chain().plan("60%")
     assert "plan: found" in plan.summary()
     assert plan.explain().startswith(plan.summary()) and "peak at" in plan.explain() and "recompute" in plan.explain()
     assert "forward-no-save" in plan.schedule_text()
-    page = plan.report(eight().frontier(), label="<60%>")
+    page = plan.report(chain().frontier(), label="<60%>")
     assert page.lstrip().startswith("<!") and "&lt;60%&gt;" in page or "\\u003c60%" in page
 
 

@@ -14,6 +14,7 @@ import warnings
 
 import pytest
 import stowage
+from profiles import STAGE, chain
 
 grpc = pytest.importorskip("grpc")
 pytest.importorskip("google.rpc.status_pb2")
@@ -25,17 +26,6 @@ if "STOWAGE_BIN" not in os.environ:
     pytest.skip("STOWAGE_BIN, the folder of stowaged, is not set", allow_module_level=True)
 BIN = pathlib.Path(os.environ["STOWAGE_BIN"])
 DATA = pathlib.Path(__file__).parents[2] / "data"
-STAGE = {
-    "forward_time_ns": 10,
-    "backward_time_ns": 20,
-    "output_bytes": 100,
-    "output_gradient_bytes": 100,
-    "saved_bytes": 300,
-}
-
-
-def chain(stages=8, **changes):
-    return stowage.Profile.of_chain([{**STAGE, **changes}] * stages, input_bytes=100)
 
 
 class Stowaged:
