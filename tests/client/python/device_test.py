@@ -10,7 +10,7 @@ import stowage
 import torch
 from comparing import assert_equal, outcome, step_on
 from comparing import profiled as profiled_by
-from networks import ConvNorm, Lstm, Mlp, WritesInput, image_blocks, sequence_blocks
+from networks import MODELS, ConvNorm, Lstm, Mlp, WritesInput
 from schedules import random_schedule, recomputes
 from torch import nn
 from wrapping_test import accumulated, double, follow, from_another_thread, interleaved, retained
@@ -42,9 +42,6 @@ def seeded(call):
         return [*call(model), device.random_state()]
 
     return step
-
-
-MODELS = {"sequence": sequence_blocks, "image": image_blocks}
 
 
 @pytest.mark.parametrize("kind", MODELS)

@@ -191,3 +191,6 @@ class Decoder(nn.Module):
         for layer in self.layers:
             hidden, _ = layer(hidden, mask={"causal": mask}, scale=0.5)
         return self.head(hidden)
+
+
+MODELS = {"sequence": sequence_blocks, "image": image_blocks}  # of random blocks

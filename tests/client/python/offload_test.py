@@ -8,7 +8,7 @@ import pytest
 import stowage
 import torch
 from comparing import assert_equal, outcome, profiled, step_on
-from networks import ConvNorm, Decoder, InnerBackward, Mlp, image_blocks, sequence_blocks
+from networks import MODELS, ConvNorm, Decoder, InnerBackward, Mlp
 from schedules import random_schedule, recomputes, with_moves
 from stowage import _moving, _steps
 from stowage._device import Device
@@ -18,7 +18,6 @@ from wrapping_test import decoder_step, follow, retained
 torch.set_num_threads(1)
 CPU = Device(torch.device("cpu"))
 HOST = {"host_budget": "1GiB"}
-MODELS = {"sequence": sequence_blocks, "image": image_blocks}
 
 
 @pytest.mark.parametrize("kind", MODELS)

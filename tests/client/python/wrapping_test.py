@@ -14,7 +14,7 @@ import pytest
 import stowage
 import torch
 from comparing import assert_equal, outcome, profiled, step_on
-from networks import ConvNorm, Decoder, InnerBackward, Lstm, Mlp, Scale, Tanh, View, WritesInput, image_blocks, sequence_blocks
+from networks import MODELS, ConvNorm, Decoder, InnerBackward, Lstm, Mlp, Scale, Tanh, View, WritesInput
 from schedules import general, random_schedule, recomputes
 from stowage import _joint_version, _steps
 from torch import nn
@@ -29,9 +29,6 @@ def follow(model, schedule):
     book.steps = _steps.Steps(schedule, book.length)
     book.was_watched = False
     return plan
-
-
-MODELS = {"sequence": sequence_blocks, "image": image_blocks}
 
 
 @pytest.mark.parametrize("kind", MODELS)
