@@ -126,9 +126,11 @@ class Accelerator(Device):
         self._probe: Optional[Tuple[torch.Tensor, torch.Tensor]] = None
 
     def require_meter(self) -> None:
-        for needed in ("memory_stats", "reset_peak_memory_stats", "synchronize", "get_rng_state", "set_rng_state"):
+        for needed in ("device", "get_rng_state", "memory_stats", "reset_peak_memory_stats", "set_rng_state", "synchronize"):
             if not hasattr(self._module, needed):
                 raise InvalidArgument(f"blocks are on {self._device}, of which PyTorch has no {self.type}.{needed}")
+        if self._counted(self._module.memory_stats(self._device)) is None:
+            raise InvalidArgument(f"blocks are on {self._device}, whose {self.type}.memory_stats counts no bytes of tensors")
 
     def description(self) -> Dict[str, Any]:
         return {**super().description(), "allocation_granularity_bytes": 512}
@@ -169,9 +171,13 @@ class Accelerator(Device):
         return torch.get_rng_state(), self._module.get_rng_state(self._device)
 
     def _stat(self, which: str) -> int:
-        """What tensors asked for; before PyTorch 2.1, the blocks that they were given."""
         stats = self._module.memory_stats(self._device)
-        return int(stats.get(f"requested_bytes.all.{which}", stats.get(f"allocated_bytes.all.{which}", 0)))
+        return int(stats[f"{self._counted(stats)}.all.{which}"])
+
+    @staticmethod
+    def _counted(stats: Dict[str, Any]) -> Optional[str]:
+        """What tensors asked for; before PyTorch 2.1, the blocks that they were given."""
+        return next((name for name in ("requested_bytes", "allocated_bytes") if f"{name}.all.peak" in stats), None)
 
 
 def device_of(tensors: Iterable[torch.Tensor]) -> Device:

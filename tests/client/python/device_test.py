@@ -146,6 +146,19 @@ def test_what_cannot_be_measured_is_refused(here):
         stowage.wrap(nn.Sequential(Mlp(8), Mlp(8)).to("meta"), "60%")
 
 
+@pytest.mark.parametrize("lacking", ["memory_stats", "device"])
+def test_a_device_that_pytorch_says_too_little_of_is_refused(lacking, here, monkeypatch):
+    monkeypatch.delattr(getattr(torch, device.NAME), lacking)
+    with pytest.raises(stowage.InvalidArgument, match=f"has no .*{lacking}"):
+        stowage.wrap(nn.Sequential(Mlp(8), Mlp(8)).to(here), "60%")
+
+
+def test_a_device_that_counts_no_bytes_is_refused(here, monkeypatch):
+    monkeypatch.setattr(getattr(torch, device.NAME), "memory_stats", lambda _=None: {})
+    with pytest.raises(stowage.InvalidArgument, match="counts no bytes"):
+        stowage.wrap(nn.Sequential(Mlp(8), Mlp(8)).to(here), "60%")
+
+
 def test_recurrent_blocks(here):
     torch.manual_seed(4)
     plain = nn.Sequential(*[Lstm(16) for _ in range(3)]).to(here)
