@@ -10,11 +10,11 @@ import threading
 import types
 import warnings
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
 
 import torch
 
-from stowage import _measuring, _moving, _steps
+from stowage import _measuring, _moving, _records, _steps
 from stowage._caches import FilledCache, with_own_caches
 from stowage._device import Device, own_bytes
 from stowage._measuring import Watch
@@ -22,7 +22,7 @@ from stowage._moving import HostPool, Moves
 from stowage._resident import DeviceMemory
 from stowage._run import Call, Run, _Other
 from stowage._versions import flatten, storage_id
-from stowage.errors import StowageError
+from stowage.errors import ExecutionError, Infeasible, InvalidArgument, StowageError
 from stowage.planning import Budget, Plan, Profile
 
 if TYPE_CHECKING:
@@ -79,8 +79,14 @@ class Book:
         self.profile: Optional[Profile] = None
         self.plan: Optional[Plan] = None
         self.was_watched = False  # a step by the plan was measured
+        self.was_checked = False  # against its record
         self.source = "local"
         self.report: Optional[Report] = None  # that a service is to get
+        self.key: Optional[str] = None  # of its record
+        self.record: Optional[Dict[str, Any]] = None  # what an earlier process has measured
+        self.made: Dict[str, Any] = {}  # plans for its record
+        self.doubt = ""  # why the record does not hold
+        self.on_trial = False  # no step by what the record says has ended yet
         self.steps = _steps.Steps(_steps.each_block(length), length)
         self._device = device
         self._head: Optional[Tuple[int, int, int]] = None
@@ -120,6 +126,31 @@ class Book:
     @property
     def is_complete(self) -> bool:
         return self._head is not None and all(stage is not None for stage in self.stages[1:])
+
+    def measured(self) -> Dict[str, Any]:
+        """Of a book that is complete: what take() takes."""
+        return {
+            "stages": self.stages[1:],
+            "kept": list(self.kept.items()),
+            "bytes": [self.input_bytes, self.input_gradient_bytes, self.held_bytes, self.early_bytes],
+            "head": self._head,
+            "side_gradients": list(self._side_gradients.values()),
+            "after_others": list(self._after_others),
+        }
+
+    def take(self, measured: Dict[str, Any]) -> None:
+        """Raises KeyError, TypeError or ValueError for what no book of as many blocks and the same input has measured."""
+        own_bytes = [self.input_bytes, self.input_gradient_bytes]
+        stages, head = measured["stages"], measured["head"]
+        if len(stages) != self.length or measured["bytes"][:2] != own_bytes or len(head) != 3:
+            raise ValueError
+        self.stages = [None, *map(dict, stages)]
+        self.kept = {int(block): str(why) for block, why in measured["kept"]}
+        self.held_bytes, self.early_bytes = map(int, measured["bytes"][2:])
+        self._head = int(head[0]), int(head[1]), int(head[2])
+        self._side_gradients = {-number: int(size) for number, size in enumerate(measured["side_gradients"])}
+        self._after_others = set(measured["after_others"])
+        self.steps = _steps.Steps(_steps.each_block(self.length, list(self.kept)), self.length, list(self.kept))
 
     def make_profile(self, name: str, link: Optional[Dict[str, Any]]) -> Profile:
         """Of a book that is complete, with a link to host memory where plans may copy."""
@@ -206,11 +237,13 @@ class Chain:
         budget: Union[Budget, DeviceMemory],
         host_bytes: int,
         service: Optional[PlanService],
+        records: Optional[_records.Records] = None,
     ) -> None:
         self.length = len(blocks)
         self.device = device
         self.budget = budget
         self._service = service
+        self._records = records
         self._reported_steps = REPORTED_STEPS if device.measures_each_step else 1
         self._host_bytes = host_bytes
         self._pool = HostPool(host_bytes)
@@ -305,14 +338,78 @@ class Chain:
         if book is None:
             if len(self.books) >= MOST_SHAPES:
                 del self.books[next(iter(self.books))]
-            book = self.books[shape] = Book(self.length, inputs, self.device)
-            book.held_bytes += self.device.gradient_bytes(self._tied.values())  # the engine's, until the last of them is there
+            book = self.books[shape] = self._new_book(inputs)
+            if self._records is not None:
+                self._take_record(book, (args, kwargs, shape[1:]))
         others_bytes = self.budget.see(inputs) if isinstance(self.budget, DeviceMemory) else 0
         if book.plan is None and book.is_complete:
-            self._make_plan(book, others_bytes)
+            try:
+                self._make_plan(book, others_bytes)
+            except (Infeasible, InvalidArgument):
+                if not book.on_trial:
+                    raise
+                self._forget(book, "nothing can be planned by it")
+                book = self.books[shape] = self._new_book(inputs, book.key)
         self.last_book = book
         self.recomputed = [0] * (self.length + 1)
         return Run(self, book.steps, book, Watch(self, book, inputs))
+
+    def _new_book(self, inputs: List[Any], key: Optional[str] = None) -> Book:
+        book = Book(self.length, inputs, self.device)
+        book.held_bytes += self.device.gradient_bytes(self._tied.values())  # the engine's, until the last of them is there
+        book.key = key
+        return book
+
+    def _take_record(self, book: Book, arguments: Any) -> None:
+        """What an earlier process has measured, on trial for one step."""
+        model = self._model()
+        assert self._records is not None and model is not None
+        blocks = [reference() for reference in self._blocks]
+        args, kwargs, settings = arguments
+        book.key = _records.key_of(model, blocks, args, kwargs, self.device.description(), settings)
+        record = self._records.read(book.key)
+        if record is None:
+            return
+        try:
+            book.take(record["measured"])
+            for block, places in zip(blocks, record["state"]):
+                self._note_state(id(block), map(int, places))
+            book.record, book.on_trial = record, True
+        except (KeyError, TypeError, ValueError):
+            self._records.remove(book.key)
+            book.stages = [None] * (self.length + 1)
+
+    def _forget(self, book: Book, why: str) -> None:
+        """Measures anew: what an earlier process has measured does not hold here."""
+        self._say(f"what an earlier process measured of this model does not hold ({why}): it is measured anew")
+        assert self._records is not None and book.key is not None
+        self._records.remove(book.key)
+        self.books = {shape: known for shape, known in self.books.items() if known is not book}
+        book.on_trial = False
+
+    def _keep_record(self, book: Book, peak_bytes: int) -> None:
+        """After the first step by a plan that was measured: for the next process."""
+        assert self._records is not None and book.key is not None and book.plan is not None
+        record = book.record or {"measured": book.measured(), "plans": {}, "peaks": {}}
+        record["state"] = [self._state.get(id(reference()), []) for reference in self._blocks]
+        record["plans"].update(book.made)
+        record["peaks"][book.plan.digest] = peak_bytes
+        self._records.write(book.key, record)
+
+    def _check_record(self, book: Book, peak_bytes: int) -> None:
+        """The first step by a plan has ended."""
+        assert book.plan is not None
+        if book.on_trial and book.record is not None:
+            expected = book.record["peaks"].get(book.plan.digest)
+            if peak_bytes > book.plan.peak_bytes if expected is None else peak_bytes != expected:
+                book.doubt = f"{peak_bytes} bytes at the peak, not {expected or book.plan.peak_bytes}"
+            if book.doubt:
+                self._forget(book, book.doubt)
+                return
+            book.on_trial = False
+            if expected is not None:
+                return
+        self._keep_record(book, peak_bytes)
 
     def _make_plan(self, book: Book, others_bytes: int) -> None:
         may_copy = self._host_bytes > 0 and not book.kept
@@ -330,11 +427,25 @@ class Chain:
     def _ask(self, book: Book, profile: Profile, budget: Budget, beside_bytes: int = 0, recompute_only: bool = False) -> Plan:
         """A plan of the service or of this process. ``beside_bytes``: what steps hold and the profile does not have."""
         if self._service is None:
-            return profile.plan(budget, recompute_only=recompute_only)
+            return self._own_plan(book, profile, budget, recompute_only)
         answer = self._service.plan(profile, budget, recompute_only=recompute_only)
         book.source = answer.source
         book.report = None if answer.key is None else Report(self._service, answer, self._reported_steps, beside_bytes)
         return answer.plan
+
+    def _own_plan(self, book: Book, profile: Profile, budget: Budget, recompute_only: bool) -> Plan:
+        """Made here, or by an earlier process for the same costs, within the same budget."""
+        name = f"{budget} {'recompute only' if recompute_only else 'with copies'}"
+        made = None if book.record is None or not recompute_only else book.record["plans"].get(name)
+        if made is not None:
+            try:
+                return profile.plan_from_dict(made, recompute_only=True)
+            except StowageError:
+                pass  # a file that somebody has changed
+        plan = profile.plan(budget, recompute_only=recompute_only)
+        if recompute_only and self._records is not None:
+            book.made[name] = plan.to_dict()
+        return plan
 
     def _link(self) -> Dict[str, Any]:
         if self._measured_link is None:
@@ -355,8 +466,7 @@ class Chain:
         buffers = list(call.module.buffers())
         with self.inside():
             costs, changed = _measuring.measure_block(call, activation, f"block {block}", buffers)
-        known = self._state.setdefault(id(call.module), [])
-        known.extend(place for place in changed if place not in known)
+        self._note_state(id(call.module), changed)
         buffer_bytes = self.device.bytes_of(buffers[place] for place in changed)
         random_bytes = self.device.bytes_of(call.random)
         random_states = (block == 1) + (costs.stage["random"] and block < self.length)  # before the first, after others
@@ -371,12 +481,31 @@ class Chain:
             if self._host_bytes:
                 self._say(f"block {block} is kept ({costs.kept_because}): nothing goes to the host")
 
+    def _note_state(self, module_id: int, changed: Iterable[int]) -> None:
+        known = self._state.setdefault(module_id, [])
+        known.extend(place for place in changed if place not in known)
+
     def copies_of_state(self, module: torch.nn.Module) -> List[Tuple[torch.Tensor, torch.Tensor]]:
         places = self._state.get(id(module))
         if not places:
             return []
         buffers = list(module.buffers())
         return [(buffers[place], buffers[place].detach().clone()) for place in places]
+
+    def other_state(self, module: torch.nn.Module) -> List[Tuple[int, torch.Tensor]]:
+        """Copies, which count nowhere, of the buffers that no forward is known to change, with their places."""
+        known = self._state.get(id(module), [])
+        others = [(place, buffer) for place, buffer in enumerate(module.buffers()) if place not in known]
+        return [(place, _moving.copy_on_host(buffer)) for place, buffer in others]
+
+    def check_state(self, book: Book, call: Call, before: List[Tuple[int, torch.Tensor]]) -> None:
+        """After a forward on trial: what it has changed against the record is restored in its recomputes, too."""
+        buffers = list(call.module.buffers())
+        changed = [(place, value) for place, value in before if not _moving.is_copy(buffers[place], value)]
+        if changed:
+            book.doubt = f"{type(call.module).__name__} changes other buffers"
+            self._note_state(id(call.module), [place for place, _ in changed])
+            call.buffers += [(buffers[place], _moving.copy_on_device(value, buffers[place])) for place, value in changed]
 
     def inside(self) -> _Inside:
         """Blocks that are called within are part of a recompute."""
@@ -395,10 +524,15 @@ class Chain:
         pool = self._pool
         self.copied = {"offloaded_bytes": pool.offloaded_bytes, "prefetched_bytes": pool.prefetched_bytes}
         pool.offloaded_bytes = pool.prefetched_bytes = 0
+        if planned and not book.was_checked and self._records is not None:
+            book.was_checked = True
+            self._check_record(book, peak_bytes)
         if planned and book.report is not None:
             book.report.add(time_ns, peak_bytes, self.copied, self.notes.append)
 
-    def note_failure(self, error: BaseException) -> None:
+    def note_failure(self, error: BaseException, book: Book) -> None:
+        if book.on_trial and isinstance(error, ExecutionError):
+            self._forget(book, str(error))
         try:
             self.last_failure = copy.copy(error)  # without its traceback, whose frames hold tensors
         except Exception:

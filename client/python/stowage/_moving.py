@@ -34,6 +34,22 @@ def _host_memory(size_bytes: int) -> torch.Tensor:
     return torch.frombuffer(mmap.mmap(-1, size_bytes), dtype=torch.uint8)
 
 
+def copy_on_host(tensor: torch.Tensor) -> torch.Tensor:
+    """Its memory, as bytes that are not counted."""
+    return _host_memory(storage_bytes(tensor)).copy_(_memory_of(tensor))
+
+
+def is_copy(tensor: torch.Tensor, copy: torch.Tensor) -> bool:
+    memory = _memory_of(tensor)
+    return memory.numel() == copy.numel() and torch.equal(memory.cpu(), copy)
+
+
+def copy_on_device(copy: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """A tensor of what copy_on_host made of it."""
+    memory = torch.empty(copy.numel(), dtype=torch.uint8, device=like.device).copy_(copy)
+    return memory.view(like.dtype).as_strided(like.shape, like.stride(), like.storage_offset())
+
+
 class HostPool:
     """Host memory for what is away. What comes back leaves its memory for the next, as far as the limit allows."""
 

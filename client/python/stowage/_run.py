@@ -219,6 +219,7 @@ class Run:
             self.chain.before_forward(self, block, call, made_between)
             step = self.steps[at]  # only now: a first step learns here what must be kept
             call.buffers = self.chain.copies_of_state(module)
+            others = self.chain.other_state(module) if self.book.on_trial else None
             if step.plain:
                 out = function(*args, **kwargs)
             else:
@@ -227,6 +228,8 @@ class Run:
                     # Else it holds the casts of the block's weights to the end of the autocast region. Tied weights share a
                     # cast, and with it how their gradients are rounded.
                     torch.clear_autocast_cache()
+            if others is not None:
+                self.chain.check_state(self.book, call, others)
         except BaseException as error:
             self.fail(error)
             raise
@@ -507,7 +510,7 @@ class Run:
     def fail(self, error: BaseException) -> None:
         """Lets go of every tensor; later backwards of this forward say why they cannot be."""
         self.failed = f"{type(error).__name__}: {error}"
-        self.chain.note_failure(error)
+        self.chain.note_failure(error, self.book)
         self.activations = {}
         self.moves.clear()
         self.backward_step = None

@@ -8,6 +8,7 @@ second step on the model trains by the plan that is made from these measurements
 
 from __future__ import annotations
 
+import os
 import weakref
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Sequence, Set, Tuple, TypeVar, Union
 
@@ -15,6 +16,7 @@ import torch
 
 from stowage._chain import Chain, PlannedForward
 from stowage._device import Device, device_of
+from stowage._records import Records
 from stowage._resident import DeviceMemory, Resident
 from stowage.errors import FailedPrecondition, InvalidArgument, NotFound
 from stowage.planning import Budget, Plan, Profile
@@ -49,12 +51,12 @@ class Training:
 
     @property
     def profile(self) -> Optional[Profile]:
-        """What was measured, bytes and nanoseconds; None before the second step."""
+        """What was measured, bytes and nanoseconds; None before the second step, or the first by what a ``cache`` has."""
         return None if self._chain.last_book is None else self._chain.last_book.profile
 
     @property
     def plan(self) -> Optional[Plan]:
-        """None before the second step."""
+        """None before the second step, or the first by what a ``cache`` has."""
         return None if self._chain.last_book is None else self._chain.last_book.plan
 
     @property
@@ -62,6 +64,11 @@ class Training:
         """Where the plan comes from: "cache", "solved" or "shared" of a service, or "local". None before there is one."""
         book = self._chain.last_book
         return None if book is None or book.plan is None else book.source
+
+    @property
+    def is_measured_here(self) -> Optional[bool]:
+        """Whether this process has measured the profile, or an earlier one (``cache``). None before there is one."""
+        return None if self.profile is None or self._chain.last_book is None else self._chain.last_book.record is None
 
     @property
     def predicted_peak_bytes(self) -> Optional[int]:
@@ -144,6 +151,7 @@ def wrap(
     optimizer: Optional[torch.optim.Optimizer] = None,
     host_budget: Optional[Budget] = None,
     server: Service = None,
+    cache: Union[None, str, "os.PathLike[str]"] = None,
 ) -> Model:
     """Has the model train within the budget. Returns the same model, whose ``stowage`` attribute is a Training.
 
@@ -166,6 +174,11 @@ def wrap(
     ``server``: the service that plans are asked of, "host:port" or a stowage.rpc.Server, which says what that means; what the
     first steps by its plan take is reported to it. Left out, this process plans.
 
+    ``cache``: a folder that keeps what was measured, and the plans that were made here; left out, the environment's
+    STOWAGE_CACHE, or none. A process that trains the same model, by the same sources, with the same shapes on the same kind of
+    device trains by a plan from its first step on. That step is checked: where its peak or the buffers that it changes are
+    others, that is said, and the next step measures.
+
     Parameters, buffers, names, hooks, copies and pickles of the model stay what they are; under no_grad the model runs as
     if it were not wrapped. The step that is measured, the first with each shape of batch, takes three to four times as
     long as others.
@@ -180,7 +193,8 @@ def wrap(
         raise InvalidArgument(f"host_budget: the blocks are on {device.type}, and only the CPU's are moved yet")
     memory = _memory_of(model, budget, device_budget, optimizer, device)
     host_bytes = 0 if host_budget is None else _bytes_of("host_budget", host_budget)
-    chain = Chain(model, found, device, memory, host_bytes, _service_of(server))
+    folder = os.environ.get("STOWAGE_CACHE") if cache is None else cache
+    chain = Chain(model, found, device, memory, host_bytes, _service_of(server), Records(folder) if folder else None)
     for block in {id(block): block for block in found}.values():
         block.__dict__["forward"] = PlannedForward(chain, block)
     model.__dict__["stowage"] = Training(chain, found)

@@ -87,3 +87,29 @@ def test_what_is_no_server_is_refused_at_once():
     for server in ("", 7070):
         with pytest.raises(stowage.InvalidArgument, match="server"):
             stowage.wrap(nn.Sequential(Mlp(8), Mlp(8)), "60%", server=server)
+
+
+FIRST_STEP = """
+import sys, copy, stowage, torch
+from comparing import assert_equal, outcome, step_on
+from networks import Mlp
+torch.set_num_threads(1)
+torch.manual_seed(0)
+plain = torch.nn.Sequential(*[Mlp(64) for _ in range(6)])
+model = stowage.wrap(copy.deepcopy(plain), "60%", server=sys.argv[1], cache=sys.argv[2])
+for number in range(int(sys.argv[3])):
+    assert_equal(outcome(model, step_on(torch.ones(32, 64)), number), outcome(plain, step_on(torch.ones(32, 64)), number))
+training = model.stowage
+print(training.source, training.is_measured_here, training.plan.digest, training.measured_peak_bytes)
+assert sum(training.recomputed) == training.plan.recomputed_forwards > 0
+assert training.measured_peak_bytes <= training.plan.peak_bytes and not training.notes
+"""
+
+
+def test_a_second_process_trains_by_the_plan_from_its_first_step_on(stowaged, tmp_path):
+    said = []
+    for steps in (2, 1):
+        command = [sys.executable, "-c", FIRST_STEP, stowaged.address, tmp_path, str(steps)]
+        said.append(subprocess.run(command, capture_output=True, text=True, timeout=100, check=True).stdout.split())
+    assert said[0][1] == "True" and said[1][:2] == ["cache", "False"]
+    assert said[0][2:] == said[1][2:]
