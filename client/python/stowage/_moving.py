@@ -41,7 +41,7 @@ def copy_on_host(tensor: torch.Tensor) -> torch.Tensor:
 
 def is_copy(tensor: torch.Tensor, copy: torch.Tensor) -> bool:
     memory = _memory_of(tensor)
-    return memory.numel() == copy.numel() and torch.equal(memory.cpu(), copy)
+    return bool(memory.numel() == copy.numel() and torch.equal(memory.cpu(), copy))
 
 
 def copy_on_device(copy: torch.Tensor, like: torch.Tensor) -> torch.Tensor:

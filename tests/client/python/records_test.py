@@ -100,7 +100,7 @@ def another_peak(record):
 @pytest.mark.parametrize("change", [less_saved, another_peak])
 def test_bytes_that_do_not_hold_are_measured_anew(tmp_path, change):
     plain, step = mlps(), step_on(torch.randn(32, 64))
-    first, file = measured(plain, step, "60%", tmp_path)
+    _, file = measured(plain, step, "60%", tmp_path)
     right = json.loads(file.read_text())
     changed(file, change)
     model = stowage.wrap(copy.deepcopy(plain), "60%", cache=tmp_path)
@@ -109,7 +109,7 @@ def test_bytes_that_do_not_hold_are_measured_anew(tmp_path, change):
     assert not file.exists()
     for number in range(2):
         assert_equal(outcome(model, step, number), outcome(plain, step, number))
-    assert model.stowage.is_measured_here and model.stowage.measured_peak_bytes == first.stowage.measured_peak_bytes
+    assert model.stowage.is_measured_here and model.stowage.measured_peak_bytes <= model.stowage.plan.peak_bytes
     again = json.loads(file.read_text())
     sizes = [[s["saved_bytes"] for s in record["measured"]["stages"]] for record in (right, again)]
     assert sizes[0] == sizes[1]
