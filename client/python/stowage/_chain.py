@@ -261,6 +261,8 @@ class Chain:
         self._blocks = [weakref.ref(block) for block in blocks]
         self._place = _Place()
         self._model = weakref.ref(model)
+        self.watching: Optional[weakref.ref[Watch]] = None  # the step that is measured
+        self._accumulators: List[Tuple[Any, Any]] = []  # where gradients of parameters arrive
         self._read_parts()
 
     def _read_parts(self) -> None:
@@ -285,6 +287,32 @@ class Chain:
         if model is not None:
             others = [p for p in model.parameters() if id(p) not in seen and self.device.has(p)]
             self._by_backward[self.length + 1] = [(p, own_bytes(p)) for p in others]
+
+
+    def _watch_parameters(self) -> None:
+        """Anew for new shapes: a model may be of another dtype, too."""
+        for _, handle in self._accumulators:
+            handle.remove()
+        trained = [entry for entries in self._by_backward for entry in entries if entry[0].requires_grad]
+        self._accumulators = [self._watched(*entry) for entry in trained]
+
+    def _watched(self, parameter: torch.Tensor, size_bytes: int) -> Tuple[Any, Any]:
+        """The node that a backward ends at for this parameter, which says when its gradient is there while the node is held."""
+        chain, reference = weakref.ref(self), weakref.ref(parameter)
+
+        def note(*_: Any) -> None:
+            mine, its = chain(), reference()
+            watch = None if mine is None or mine.watching is None else mine.watching()
+            if watch is not None and its is not None:
+                watch.accumulated(its, size_bytes)
+
+        with torch.enable_grad():
+            node = parameter.view_as(parameter).grad_fn.next_functions[0][0]
+        return node, node.register_hook(note)
+
+    def without_gradients(self) -> Dict[int, bool]:
+        """By the parameters' ids."""
+        return {id(p): True for entries in self._by_backward for p, _ in entries if p.grad is None}
 
     def parameters_of(self, module: torch.nn.Module) -> List[torch.Tensor]:
         return self._parts[id(module)].parameters
@@ -355,6 +383,7 @@ class Chain:
         return Run(self, book.steps, book, Watch(self, book, inputs))
 
     def _new_book(self, inputs: List[Any], key: Optional[str] = None) -> Book:
+        self._watch_parameters()
         book = Book(self.length, inputs, self.device)
         book.held_bytes += self.device.gradient_bytes(self._tied.values())  # the engine's, until the last of them is there
         book.key = key

@@ -15,7 +15,7 @@ try:
 except ImportError:
     _torch = None  # type: ignore[assignment]
 
-COSTS_VERSION = 1  # of how blocks are measured: costs of another version are not to be compared
+COSTS_VERSION = 2  # of how blocks are measured: costs of another version are not to be compared
 
 RandomState = Tuple[torch.Tensor, ...]  # one of each generator
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple
+import weakref
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 import torch
 
-from stowage._device import Device
+from stowage._device import Device, own_bytes
 from stowage._run import Call, Stop, _no_unpack, _Other, _Plain, restored, saved_tensors_hooks
 from stowage._versions import leaves_of, queue_callback, storage_id
 from stowage.errors import ExecutionError
@@ -42,6 +43,66 @@ class _Measured:
         took = self._device.now_ns() - self._start
         self._device.settle()
         self.window = Window(self._device.take_peak_bytes() - self._held, self._device.current_bytes() - self._held, took)
+
+
+class _Arrivals:
+    """The peak of a backward without the gradients of parameters that are whole, which are the job's from then on.
+
+    They go to where a step accumulates them, or stay; either way what is held beside them is the same.
+    """
+
+    def __init__(self, device: Device, outputs: Sequence[torch.Tensor], parameters: Iterable[torch.Tensor]) -> None:
+        self._device = device
+        self.bytes = 0
+        self._peak = 0
+        self._mine = {id(parameter) for parameter in parameters}
+        self._missing: Dict[int, int] = {}  # uses of a parameter whose gradients are not there yet
+        self._summed: Set[int] = set()  # parameters of several uses
+        self._handles = [node.register_hook(self._hook_of(places)) for node, places in self._users(outputs)]
+
+    def _users(self, outputs: Sequence[torch.Tensor]) -> List[Tuple[Any, Dict[int, int]]]:
+        """The nodes that make parameters' gradients, and the parameters by the gradients' places."""
+        todo, seen, users = [output.grad_fn for output in outputs], set(), []
+        while todo:
+            node = todo.pop()
+            if node is None or node in seen:
+                continue
+            seen.add(node)
+            places = {}
+            for place, (following, _) in enumerate(node.next_functions):
+                parameter = id(getattr(following, "variable", None))
+                if parameter in self._mine:
+                    places[place] = parameter
+                    if parameter in self._missing:
+                        self._summed.add(parameter)
+                    self._missing[parameter] = self._missing.get(parameter, 0) + 1
+                else:
+                    todo.append(following)
+            if places:
+                users.append((node, places))
+        return users
+
+    def _hook_of(self, places: Dict[int, int]) -> Callable[[Any, Any], None]:
+        def note(gradients: Any, _: Any) -> None:
+            self.peak_bytes()
+            for place, parameter in places.items():
+                self._missing[parameter] -= 1
+                gradient = gradients[place]
+                if self._missing[parameter] == 0 and gradient is not None and gradient.layout == torch.strided:
+                    if parameter in self._summed:  # right after this, beside what it is the sum of
+                        self._peak = max(self._peak, self._device.current_bytes() + own_bytes(gradient) - self.bytes)
+                    self.bytes += own_bytes(gradient)
+
+        return note
+
+    def peak_bytes(self) -> int:
+        """Up to now."""
+        self._peak = max(self._peak, self._device.take_peak_bytes() - self.bytes)
+        return self._peak
+
+    def end(self) -> None:
+        for handle in self._handles:
+            handle.remove()
 
 
 class BlockCosts(NamedTuple):
@@ -176,6 +237,7 @@ class _BlockMeter:
         args, kwargs, sources = self._arguments()
         held: List[torch.Tensor] = []
         first: List[int] = []
+        arrivals: List[_Arrivals] = []
 
         def hold(tensor: torch.Tensor) -> int:
             held.append(tensor.detach())
@@ -183,7 +245,7 @@ class _BlockMeter:
 
         def fetch(index: int) -> torch.Tensor:
             if not first:
-                first.append(self._device.current_bytes())
+                first.append(self._device.current_bytes() - arrivals[0].bytes)
             return held[index]
 
         with restored(self._call), torch.enable_grad(), _Measured(self._device) as measured:
@@ -193,7 +255,7 @@ class _BlockMeter:
         self._stops = bool(held) and {storage_id(o) for o in outputs}.isdisjoint(storage_id(t) for t in held)
         self._keep_largest("saved_bytes", measured.window.grown_bytes)
         before = self._device.current_bytes()
-        self._backward([output for output in outputs if output.requires_grad], sources)
+        self._backward([output for output in outputs if output.requires_grad], sources, arrivals)
         if first:
             self._early_bytes = max(0, first[0] - before - self._device.gradient_bytes(outputs))
 
@@ -219,14 +281,24 @@ class _BlockMeter:
         self._keep_largest("recompute_saving_overhead_bytes", max(0, measured.window.peak_bytes - left))
         self._note_time("recompute_saving_time_ns", measured.window)
 
-    def _backward(self, outputs: List[torch.Tensor], sources: List[torch.Tensor]) -> Window:
-        into = sources + [p for p in self._call.module.parameters() if p.requires_grad]
+    def _backward(
+        self, outputs: List[torch.Tensor], sources: List[torch.Tensor], told: Optional[List[_Arrivals]] = None
+    ) -> Window:
+        parameters = [p for p in self._call.module.parameters() if p.requires_grad]
+        into = sources + parameters
         if not outputs or not into:
             return Window(0, 0, 0)
         seed = _Seed.apply(*outputs)
+        arrivals = _Arrivals(self._device, outputs, parameters)
+        if told is not None:
+            told.append(arrivals)
+        before = self._device.current_bytes()
         with _Measured(self._device) as measured:
-            torch.autograd.grad(seed, into, allow_unused=True)
-        return measured.window._replace(peak_bytes=max(0, measured.window.peak_bytes - self._device.gradient_bytes(outputs)))
+            made = torch.autograd.grad(seed, into, allow_unused=True)
+            peak = arrivals.peak_bytes()
+        del made
+        arrivals.end()
+        return measured.window._replace(peak_bytes=max(0, peak - before - self._device.gradient_bytes(outputs)))
 
     def _note_time(self, field: str, window: Window) -> None:
         self._times.setdefault(field, []).append(window.time_ns)
@@ -273,7 +345,7 @@ class Watch:
     """The memory of one step, from the first block's forward to the end of its backward: that of the first block, or the
     whole backward's where nothing before the blocks has one.
 
-    Gradients of parameters are the job's, not the plan's: what they have grown by before a stretch of work is left out.
+    Gradients of parameters are the job's, not the plan's, from when they are whole: Chain.watching is told.
     The stretches are the forward, the head and the loss (up to the gradient of the last block's output), and the work
     from where one block is first needed to where the next one is.
     """
@@ -285,9 +357,12 @@ class Watch:
         self._planned = book.plan is not None
         self._begun_ns = self._start = 0
         self._peak = 0
-        self._grown = 0
+        self._stretch_peak = 0
+        self._grown = 0  # gradients that were not there before
+        self._accumulated = 0  # of these, what is of the stretch that runs
         self._block = chain.length + 1  # whose backward runs; length + 1 is the head's
         self._gradients: List[int] = []
+        self._fresh: Dict[int, bool] = {}  # parameters that have no gradient yet
         self._forward_end = 0
         self._forward_end_ns = 0
         self._after_forward = 0
@@ -319,9 +394,12 @@ class Watch:
         if not self._going:
             return
         self._take()
+        self._stretch_peak = 0
         self._forward_end = self._device.current_bytes()
         self._forward_end_ns = self._device.now_ns()
+        self._chain.watching = weakref.ref(self)
         self._gradients = [self._chain.held_gradients(block) for block in range(self._chain.length + 2)]
+        self._fresh = self._chain.without_gradients()
         for output in outputs:
             if isinstance(output, torch.Tensor) and output.grad_fn is not None:
                 output.register_hook(lambda _: self._end_head())
@@ -344,12 +422,11 @@ class Watch:
     def _end_head(self) -> None:
         if not self._going or self._block <= self._chain.length:
             return
-        peak = self._take()
-        self._add_grown(self._block)
+        peak = self._end_stretch([self._block])
         took = self._device.now_ns() - self._forward_end_ns
-        self._book.head_measured(peak - self._forward_end, self._device.current_bytes() - self._forward_end - self._grown, took)
+        self._held = self._device.current_bytes() - self._grown
+        self._book.head_measured(peak - self._forward_end, self._held - self._forward_end, took)
         self._block = self._chain.length
-        self._held = self._device.current_bytes()
         queue_callback(self.end)
 
     def move_to(self, block: int) -> None:
@@ -359,26 +436,36 @@ class Watch:
         self._end_head()  # whose own hook comes later, or never, where its gradient is that of other blocks, too
         if block > self._block:
             return  # the same gradient is that of two blocks
-        peak = self._take()
-        for behind in range(block + 1, self._block + 1):
-            self._add_grown(behind)
         if block < self._block:
+            peak = self._end_stretch(range(block + 1, self._block + 1))
             self._book.stretch_measured(self._block, peak - self._held)
             self._block = block
-            self._held = self._device.current_bytes()
+            self._held = self._device.current_bytes() - self._grown
 
     def end(self) -> None:
         """The backward has ended."""
         if self._going:
             self._take()
             self._going = False
+            self._chain.watching = None
             self._book.was_watched = self._planned
             self._chain.step_measured(self._book, self._peak, self._device.now_ns() - self._begun_ns, self._planned)
 
-    def _take(self) -> int:
-        peak = self._device.take_peak_bytes()
-        self._peak = max(self._peak, peak - self._start - self._grown)
-        return peak
+    def accumulated(self, parameter: torch.Tensor, size_bytes: int) -> None:
+        """The parameter's gradient is whole, and is added to what was there; the first time it is what is there."""
+        if self._going and self._fresh.pop(id(parameter), False):
+            self._take()
+            self._accumulated += size_bytes
 
-    def _add_grown(self, block: int) -> None:
-        self._grown += max(0, self._chain.held_gradients(block) - self._gradients[block])
+    def _take(self) -> None:
+        peak = self._device.take_peak_bytes() - self._grown - self._accumulated
+        self._peak = max(self._peak, peak - self._start)
+        self._stretch_peak = max(self._stretch_peak, peak)
+
+    def _end_stretch(self, blocks: Iterable[int]) -> int:
+        """Its peak, without gradients of parameters. Of those, what is there now counts: loops may let go of them at once."""
+        self._take()
+        self._accumulated = 0
+        self._grown += sum(max(0, self._chain.held_gradients(block) - self._gradients[block]) for block in blocks)
+        peak, self._stretch_peak = self._stretch_peak, 0
+        return peak

@@ -157,7 +157,8 @@ def wrap(
 
     ``budget``: bytes as an int, text such as "8GiB", a share such as "60%" of what plain training of these blocks takes, or
     "least". It covers what the blocks read, make and save, their gradients, workspaces, and what the head and the loss
-    take beside; not parameters, their gradients, optimizer state, or what comes before the first block.
+    take beside; not parameters, their gradients once they are whole, optimizer state, or what comes before the first block.
+    Whether gradients are there already or come in the step makes no difference.
 
     ``device_budget``: in place of ``budget``, bytes or text of all that training may take: the plan gets what parameters, their
     gradients, buffers, the optimizer's state and what else is live leave of it (Training.resident). State that an ``optimizer``

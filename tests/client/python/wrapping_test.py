@@ -69,6 +69,56 @@ def test_a_training_by_the_planner(budget):
     assert plan.recomputed_forwards == 0 if budget == "100%" else plan.recomputed_forwards > 0
 
 
+class Heavy(nn.Module):
+    """Of more parameters than activations."""
+
+    def __init__(self, is_twice=False, width=128):
+        super().__init__()
+        self.first, self.second, self.is_twice = nn.Linear(width, width), nn.Linear(width, width), is_twice
+
+    def forward(self, x):
+        y = torch.relu(self.first(x))
+        return x + self.second(torch.relu(self.first(y)) if self.is_twice else y)
+
+
+@pytest.mark.parametrize("is_twice", [False, True])
+@pytest.mark.parametrize("budget", ["100%", "least"])
+def test_gradients_of_parameters_are_no_plans_whether_they_are_there_or_come(budget, is_twice):
+    torch.manual_seed(0)
+    plain = nn.Sequential(*[Heavy(is_twice) for _ in range(5)])
+    model = profiled(plain, step_on(torch.randn(8, 128)), budget)
+    plan, x = model.stowage.plan, torch.randn(8, 128)
+    one, activation = 4 * 128 * 128, 4 * 8 * 128
+    stage = model.stowage.profile.to_dict()["chain"]["stages"][2]
+    # One of its two gradients is there while it is none of the job's; of a parameter that is used twice, both parts and the sum.
+    assert stage["backward_overhead_bytes"] <= (3 if is_twice else 1) * one + 4 * activation
+    peaks = []
+    for fresh in (True, False, False, True):
+        model.zero_grad(set_to_none=fresh)
+        model(x.clone().requires_grad_()).square().mean().backward()
+        peaks.append(model.stowage.measured_peak_bytes)
+    assert len(set(peaks)) == 1 and peaks[0] <= plan.peak_bytes
+    assert budget != "least" or plan.peak_bytes - peaks[0] <= 64 + is_twice * 2 * activation
+
+
+def test_gradients_that_a_loop_lets_go_of_at_once():
+    """As optimizers that step within the backward."""
+    plain = nn.Sequential(*[Heavy() for _ in range(5)])
+    model = profiled(plain, step_on(torch.randn(8, 128)), "least")
+    x = torch.randn(8, 128)
+    model.zero_grad(set_to_none=True)
+
+    def let_go(module, *_):
+        for parameter in module.parameters():
+            parameter.grad = None
+
+    handles = [block.register_full_backward_hook(let_go) for block in model]
+    model(x.clone().requires_grad_()).square().mean().backward()
+    for handle in handles:
+        handle.remove()
+    assert model.stowage.measured_peak_bytes <= model.stowage.plan.peak_bytes
+
+
 def test_less_budget_is_less_memory():
     plain = nn.Sequential(*[Mlp(64) for _ in range(8)])
     x = torch.randn(64, 64)
