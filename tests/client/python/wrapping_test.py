@@ -90,7 +90,7 @@ def test_gradients_of_parameters_are_no_plans_whether_they_are_there_or_come(bud
     plan, x = model.stowage.plan, torch.randn(8, 128)
     one, activation = 4 * 128 * 128, 4 * 8 * 128
     stage = model.stowage.profile.to_dict()["chain"]["stages"][2]
-    # One of its two gradients is there while it is none of the job's; of a parameter that is used twice, both parts and the sum.
+    # One gradient is there while it is none of the job's; of a parameter that is used twice, both parts and the sum.
     assert stage["backward_overhead_bytes"] <= (3 if is_twice else 1) * one + 4 * activation
     peaks = []
     for fresh in (True, False, False, True):
