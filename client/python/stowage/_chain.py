@@ -110,6 +110,8 @@ class Book:
             self._side_gradients.update({storage_id(side): own_bytes(side) for side in sides})
         else:
             self._after_others.add(block)
+            before = self.stages[block - 1]
+            self.held_bytes += 0 if before is None else before["output_bytes"]  # by the graph of what reads it in its place
 
     def stretch_measured(self, block: int, peak_bytes: int) -> None:
         """Of the backward of a block, and of what comes before it in the model."""
@@ -232,14 +234,15 @@ class Chain:
     def __init__(
         self,
         model: torch.nn.Module,
-        blocks: Sequence[torch.nn.Module],
+        stacks: Sequence[Sequence[torch.nn.Module]],
         device: Device,
         budget: Union[Budget, DeviceMemory],
         host_bytes: int,
         service: Optional[PlanService],
         records: Optional[_records.Records] = None,
     ) -> None:
-        self.length = len(blocks)
+        self._stacks = [[weakref.ref(block) for block in stack] for stack in stacks]
+        self.length = sum(map(len, stacks))
         self.device = device
         self.budget = budget
         self._service = service
@@ -258,18 +261,19 @@ class Chain:
         self.restarts = 0
         self.last_failure: Optional[BaseException] = None
         self.notes: List[str] = []
-        self._blocks = [weakref.ref(block) for block in blocks]
         self._place = _Place()
         self._model = weakref.ref(model)
         self.watching: Optional[weakref.ref[Watch]] = None  # the step that is measured
         self._accumulators: List[Tuple[Any, Any]] = []  # where gradients of parameters arrive
+        self._state: Dict[int, List[int]] = {}  # places of the buffers that a block's forward changes
         self._read_parts()
 
     def _read_parts(self) -> None:
         """Anew, with nothing known of what blocks take."""
+        self._blocks = [reference for stack in self._stacks for reference in stack]
         blocks = [reference() for reference in self._blocks]
         self._parts = {id(block): _Parts(block) for block in blocks if block is not None}
-        self._state: Dict[int, List[int]] = {}  # places of the buffers that a block's forward changes
+        self._state.clear()
         self.books.clear()
         # Parameters with their bytes, by the backward after which their gradients are whole; of the head at length + 1.
         self._by_backward: List[List[Tuple[torch.Tensor, int]]] = [[] for _ in range(self.length + 2)]
@@ -288,6 +292,29 @@ class Chain:
             others = [p for p in model.parameters() if id(p) not in seen and self.device.has(p)]
             self._by_backward[self.length + 1] = [(p, own_bytes(p)) for p in others]
 
+
+    def _take_next(self, block: int, module: torch.nn.Module) -> bool:
+        """Moves the stack that begins with the module to where the block is, unless a plan has another order already."""
+        run = self._place.run if block > 1 else None
+        if any(book.plan is not None for book in self.books.values()) or (block > 1 and run is None):
+            return False
+        before, at = 0, 0
+        while before < block - 1:
+            before, at = before + len(self._stacks[at]), at + 1
+        if before != block - 1:
+            return False
+        for place in range(at, len(self._stacks)):
+            if self._stacks[place][0]() is module:
+                self._stacks.insert(at, self._stacks.pop(place))
+                begun = {shape: book for shape, book in self.books.items() if run is not None and book is run.book}
+                state = dict(self._state)
+                self._read_parts()
+                self._state.update(state)
+                self.books.update(begun)
+                for book in begun.values():
+                    book.key = None  # which is of another order
+                return True
+        return False
 
     def _watch_parameters(self) -> None:
         """Anew for new shapes: a model may be of another dtype, too."""
@@ -341,9 +368,9 @@ class Chain:
             function = with_caches
         block = place.next_block
         if self._blocks[block - 1]() is not module:
-            block = 1
-            place.run = None
-            if self._blocks[0]() is not module:
+            if not self._take_next(block, module):
+                block, place.run = 1, None
+            if self._blocks[block - 1]() is not module and not self._take_next(1, module):
                 self._say(f"{type(module).__name__} was called out of order: such forwards are not planned")
                 return function(*args, **kwargs)
         if block == 1:
@@ -553,7 +580,7 @@ class Chain:
         pool = self._pool
         self.copied = {"offloaded_bytes": pool.offloaded_bytes, "prefetched_bytes": pool.prefetched_bytes}
         pool.offloaded_bytes = pool.prefetched_bytes = 0
-        if planned and not book.was_checked and self._records is not None:
+        if planned and not book.was_checked and book.key is not None:
             book.was_checked = True
             self._check_record(book, peak_bytes)
         if planned and book.report is not None:

@@ -359,6 +359,7 @@ class Watch:
         self._peak = 0
         self._stretch_peak = 0
         self._grown = 0  # gradients that were not there before
+        self._of_others = 0  # of these, those of parameters beside the blocks
         self._accumulated = 0  # of these, what is of the stretch that runs
         self._block = chain.length + 1  # whose backward runs; length + 1 is the head's
         self._gradients: List[int] = []
@@ -422,7 +423,7 @@ class Watch:
     def _end_head(self) -> None:
         if not self._going or self._block <= self._chain.length:
             return
-        peak = self._end_stretch([self._block])
+        peak = self._end_stretch([])
         took = self._device.now_ns() - self._forward_end_ns
         self._held = self._device.current_bytes() - self._grown
         self._book.head_measured(peak - self._forward_end, self._held - self._forward_end, took)
@@ -466,6 +467,13 @@ class Watch:
         """Its peak, without gradients of parameters. Of those, what is there now counts: loops may let go of them at once."""
         self._take()
         self._accumulated = 0
-        self._grown += sum(max(0, self._chain.held_gradients(block) - self._gradients[block]) for block in blocks)
+        for block in blocks:
+            self._grown += self._grown_of(block)
+        others = self._grown_of(self._chain.length + 1)  # some are between stacks of blocks
+        self._grown += others - self._of_others
+        self._of_others = others
         peak, self._stretch_peak = self._stretch_peak, 0
         return peak
+
+    def _grown_of(self, block: int) -> int:
+        return max(0, self._chain.held_gradients(block) - self._gradients[block])

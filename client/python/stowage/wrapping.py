@@ -167,7 +167,8 @@ def wrap(
 
     ``blocks``: the modules that the model calls one after the other, or the path of a ModuleList or Sequential that has
     them ("model.layers"). Left out: those of a Sequential, else those of the longest list of modules of one type, and of other
-    lists at least half as long, in the order in which the model has them (the stages of a ResNet, encoder and decoder).
+    lists at least half as long (the stages of a ResNet, encoder and decoder, the towers of CLIP), list by list in the order in
+    which the first forward calls them.
 
     ``host_budget``: bytes or text of host memory that plans may have activations and saved tensors in for a while. Where a
     block must be kept nothing goes there, and that is said.
@@ -187,7 +188,8 @@ def wrap(
     Raises InvalidArgument for blocks that cannot be planned, FailedPrecondition for a model that is wrapped already and
     where nothing counts the bytes of tensors. The second step raises Infeasible, with ``least_bytes``, where nothing fits.
     """
-    found = _blocks_of(model, blocks)
+    stacks = _stacks_of(model, blocks)
+    found = [block for stack in stacks for block in stack]
     device = _check(model, found)
     device.require_meter()
     if host_budget is not None and device.type != "cpu":
@@ -195,7 +197,7 @@ def wrap(
     memory = _memory_of(model, budget, device_budget, optimizer, device)
     host_bytes = 0 if host_budget is None else _bytes_of("host_budget", host_budget)
     folder = os.environ.get("STOWAGE_CACHE") if cache is None else cache
-    chain = Chain(model, found, device, memory, host_bytes, _service_of(server), Records(folder) if folder else None)
+    chain = Chain(model, stacks, device, memory, host_bytes, _service_of(server), Records(folder) if folder else None)
     for block in {id(block): block for block in found}.values():
         block.__dict__["forward"] = PlannedForward(chain, block)
     model.__dict__["stowage"] = Training(chain, found)
@@ -248,9 +250,10 @@ def _bytes_of(name: str, budget: Budget) -> int:
     return _ANY_PROFILE.budget_bytes(budget)
 
 
-def _blocks_of(model: torch.nn.Module, blocks: Blocks) -> List[torch.nn.Module]:
+def _stacks_of(model: torch.nn.Module, blocks: Blocks) -> List[List[torch.nn.Module]]:
+    """Lists of blocks; one list of those that were named."""
     if blocks is None:
-        return _found_blocks(model)
+        return _found_stacks(model)
     if isinstance(blocks, str):
         try:
             blocks = _children(model.get_submodule(blocks))
@@ -259,7 +262,7 @@ def _blocks_of(model: torch.nn.Module, blocks: Blocks) -> List[torch.nn.Module]:
     found = list(blocks)
     if not found or not all(isinstance(block, torch.nn.Module) for block in found):
         raise InvalidArgument("blocks: must be one module or more, or the path of a list of modules")
-    return found
+    return [found]
 
 
 def _children(module: torch.nn.Module) -> List[torch.nn.Module]:
@@ -268,9 +271,9 @@ def _children(module: torch.nn.Module) -> List[torch.nn.Module]:
     return list(module)
 
 
-def _found_blocks(model: torch.nn.Module) -> List[torch.nn.Module]:
+def _found_stacks(model: torch.nn.Module) -> List[List[torch.nn.Module]]:
     if isinstance(model, torch.nn.Sequential) and len(model) > 1:
-        return list(model)
+        return [list(model)]
     stacks: List[List[torch.nn.Module]] = []
     inside: Set[int] = set()  # a list of parts of a block is none of blocks
     for module in model.modules():
@@ -282,7 +285,7 @@ def _found_blocks(model: torch.nn.Module) -> List[torch.nn.Module]:
     if not stacks:
         raise InvalidArgument("the model has no list of equal blocks: say which they are (blocks=...)")
     longest = max(len(stack) for stack in stacks)
-    return [block for stack in stacks if 2 * len(stack) >= longest for block in stack]
+    return [stack for stack in stacks if 2 * len(stack) >= longest]
 
 
 def _check(model: torch.nn.Module, blocks: Sequence[torch.nn.Module]) -> Device:

@@ -115,3 +115,49 @@ def test_an_lstm_with_dropout(budget):
 
     torch.manual_seed(0)
     trained(Recurrent(), step, budget)
+
+
+class Towers(nn.Module):
+    """Texts and images, each by a list of layers; what comes of both meets in the loss."""
+
+    def __init__(self, order, width=32, words=50, layers=5):
+        super().__init__()
+        self.order = order
+        self.embedding = nn.Embedding(words, width)
+        self.text = nn.ModuleList([nn.TransformerEncoderLayer(width, 4, 64, batch_first=True) for _ in range(layers)])
+        self.patches = nn.Conv2d(3, width, 8, 8)
+        self.image = nn.ModuleList([nn.TransformerEncoderLayer(width, 4, 64, batch_first=True) for _ in range(layers - 1)])
+        self.sound = nn.ModuleList([nn.TransformerEncoderLayer(width, 4, 64, batch_first=True) for _ in range(layers - 2)])
+        self.norms = nn.ModuleDict({name: nn.LayerNorm(width) for name in ("text", "image", "sound")})
+
+    def forward(self, words, pixels):
+        inputs = {
+            "text": lambda: self.embedding(words),
+            "image": lambda: self.patches(pixels).flatten(2).transpose(1, 2),
+            "sound": lambda: self.embedding(words.flip(1)) * 0.5,
+        }
+        told = {}
+        for name in self.order:
+            x = inputs[name]()
+            for layer in getattr(self, name):
+                x = layer(x)
+            told[name] = F.normalize(self.norms[name](x[:, 0]), dim=-1)
+        return sum(told["text"] @ told[name].t() for name in self.order if name != "text")
+
+
+@pytest.mark.parametrize("budget", ["80%", "60%", "least"])
+@pytest.mark.parametrize("order", [("text", "image"), ("image", "text"), ("sound", "text", "image"), ("image", "sound", "text")])
+def test_towers(budget, order):
+    torch.manual_seed(0)
+    plain = Towers(order)
+    for name in {"text", "image", "sound"} - set(order):
+        setattr(plain, name, nn.ModuleList())
+    words, pixels = torch.arange(4 * 12).view(4, 12) % 50, torch.randn(4, 3, 24, 24)
+
+    def step(model):
+        loss = F.cross_entropy(model(words, pixels), torch.arange(4))
+        loss.backward()
+        return [loss]
+
+    model = trained(plain, step, budget)
+    assert len(model.stowage.recomputed) == sum(len(getattr(plain, name)) for name in order)
