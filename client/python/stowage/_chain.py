@@ -21,7 +21,7 @@ from stowage._measuring import Watch
 from stowage._moving import HostPool, Moves
 from stowage._resident import DeviceMemory
 from stowage._run import Call, Run, _Other
-from stowage._versions import flatten, storage_id
+from stowage._versions import flatten, is_out_of_memory, storage_id
 from stowage.errors import ExecutionError, Infeasible, InvalidArgument, StowageError
 from stowage.planning import Budget, Plan, Profile
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 MOST_SHAPES = 64  # of batches, whose plans are kept
 REPORTED_STEPS = 20
+SMALLER = 0.9  # than the peak of a plan by which a step ran out of memory, in a device's memory
+MOST_SMALLER = 3  # plans for one shape
 
 
 class Report:
@@ -82,6 +84,8 @@ class Book:
         self.was_checked = False  # against its record
         self.source = "local"
         self.report: Optional[Report] = None  # that a service is to get
+        self.out_of_memory = 0  # steps
+        self.at_most_bytes: Optional[int] = None  # whatever the device has
         self.key: Optional[str] = None  # of its record
         self.record: Optional[Dict[str, Any]] = None  # what an earlier process has measured
         self.made: Dict[str, Any] = {}  # plans for its record
@@ -473,6 +477,7 @@ class Chain:
         budget = self.budget
         if isinstance(budget, DeviceMemory):
             budget = budget.budget_bytes(others_bytes)
+            budget = budget if book.at_most_bytes is None else min(budget, book.at_most_bytes)
         if may_copy:
             plan = _moving.plan_beside_input(book.profile, budget, functools.partial(self._ask, book))
         else:
@@ -586,7 +591,22 @@ class Chain:
         if planned and book.report is not None:
             book.report.add(time_ns, peak_bytes, self.copied, self.notes.append)
 
+    def _plan_for_less(self, book: Book) -> None:
+        """Before the next step of this shape, of a device whose memory is less than was said, or in parts."""
+        plan, profile = book.plan, book.profile
+        if plan is None or profile is None or book.out_of_memory == MOST_SMALLER or not isinstance(self.budget, DeviceMemory):
+            return
+        book.out_of_memory += 1
+        at_most_bytes = min(int(SMALLER * plan.peak_bytes), plan.peak_bytes - 1)
+        if not self._host_bytes and at_most_bytes < profile.budget_bytes("least", recompute_only=True):
+            self._say("a step ran out of memory by the plan that takes least")
+            return
+        book.at_most_bytes, book.plan, book.was_watched = at_most_bytes, None, False
+        self._say(f"a step ran out of memory: the next one of its shape is planned for {at_most_bytes} bytes at most")
+
     def note_failure(self, error: BaseException, book: Book) -> None:
+        if is_out_of_memory(error):
+            self._plan_for_less(book)
         if book.on_trial and isinstance(error, ExecutionError):
             self._forget(book, str(error))
         try:

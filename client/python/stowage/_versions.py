@@ -52,6 +52,15 @@ else:
         return int(tensor.storage().nbytes())
 
 
+_OUT_OF_MEMORY = tuple({getattr(module, "OutOfMemoryError", MemoryError) for module in (torch, torch.cuda)})
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Of a device or of the CPU, whose allocator raises plain RuntimeErrors, as 1.13 makes them of all that backwards raise."""
+    words = ("OutOfMemoryError", "out of memory", "can't allocate memory")
+    return isinstance(error, _OUT_OF_MEMORY) or (isinstance(error, RuntimeError) and any(w in str(error) for w in words))
+
+
 class Autocast(NamedTuple):
     """What autocast on one kind of device is set to."""
 

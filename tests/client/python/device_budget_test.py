@@ -6,6 +6,7 @@ import itertools
 import pytest
 import stowage
 import torch
+from comparing import assert_equal, outcome, step_on
 from networks import Decoder, Mlp
 from stowage import _resident
 from stowage._device import Device
@@ -23,6 +24,20 @@ OPTIMIZERS = {
     "rmsprop": lambda p: torch.optim.RMSprop(p, lr=1e-4, centered=True),
     "adagrad": lambda p: torch.optim.Adagrad(p, lr=1e-4),
 }
+
+
+class Full(Mlp):
+    """Runs out of memory once, in its ``at``-th call."""
+
+    calls, at, asks = 0, 0, False
+
+    def forward(self, x):
+        Full.calls += 1
+        if Full.calls == Full.at:
+            if Full.asks:
+                torch.empty(1 << 50)
+            raise getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)("this device is out of memory")
+        return super().forward(x)
 
 
 class Net(nn.Module):
@@ -131,6 +146,38 @@ def test_a_device_that_is_full_says_what_is_resident():
 def test_what_is_no_device_is_refused(arguments):
     with pytest.raises(stowage.InvalidArgument):
         stowage.wrap(nn.Sequential(Mlp(8), Mlp(8)), **arguments)
+
+
+@pytest.mark.parametrize("where", ["forward", "recompute", "allocator"])
+@pytest.mark.parametrize("limit", ["device", "budget"])
+@pytest.mark.filterwarnings("ignore:stowage. a step ran out of memory")
+def test_after_a_step_that_ran_out_of_memory(where, limit):
+    torch.manual_seed(0)
+    plain = nn.Sequential(*[Full(64) for _ in range(6)])
+    known = sum(4 * 4 * p.numel() for p in plain.parameters())
+    x = torch.randn(512, 64)
+    budget = 2_000_000
+    how = {"device_budget": known + budget + x.numel() * 4} if limit == "device" else {"budget": budget}
+    Full.at, Full.asks = 0, where == "allocator"
+    model = stowage.wrap(copy.deepcopy(plain), **how)
+    train = step_on(x)
+    for number in range(3):
+        Full.calls = 0
+        assert_equal(outcome(model, train, number), outcome(plain, train, number))
+    training, before = model.stowage, model.stowage.plan
+    assert sum(training.recomputed) > 0
+    for tried in range(4):
+        Full.calls, Full.at = 0, 7 if where == "recompute" else 3
+        with pytest.raises(RuntimeError, match="out of memory|allocate memory"):
+            outcome(model, train)
+        Full.calls, Full.at = 0, 0
+        assert_equal(outcome(model, train), outcome(plain, train))
+        assert training.measured_peak_bytes <= training.plan.peak_bytes
+        if limit == "budget":
+            assert training.plan is before and not training.notes
+        elif tried == 0:
+            assert training.plan.peak_bytes <= 0.9 * before.peak_bytes and training.notes
+    assert training.plan.peak_bytes <= before.peak_bytes
 
 
 def test_shapes_have_their_own_plans_within_the_device():
