@@ -78,6 +78,7 @@ class Book:
         self.input_gradient_bytes = device.gradient_bytes(inputs)
         self.held_bytes = 0  # what recomputes restore, what graphs and the engine hold beside saved tensors
         self.early_bytes = 0  # what a backward holds while the block is recomputed for it
+        self.staying_bytes = 0  # of what is saved, what no copy moves
         self.profile: Optional[Profile] = None
         self.plan: Optional[Plan] = None
         self.was_watched = False  # a step by the plan was measured
@@ -138,7 +139,7 @@ class Book:
         return {
             "stages": self.stages[1:],
             "kept": list(self.kept.items()),
-            "bytes": [self.input_bytes, self.input_gradient_bytes, self.held_bytes, self.early_bytes],
+            "bytes": [self.input_bytes, self.input_gradient_bytes, self.held_bytes, self.early_bytes, self.staying_bytes],
             "head": self._head,
             "side_gradients": list(self._side_gradients.values()),
             "after_others": list(self._after_others),
@@ -152,7 +153,7 @@ class Book:
             raise ValueError
         self.stages = [None, *map(dict, stages)]
         self.kept = {int(block): str(why) for block, why in measured["kept"]}
-        self.held_bytes, self.early_bytes = map(int, measured["bytes"][2:])
+        self.held_bytes, self.early_bytes, self.staying_bytes = map(int, measured["bytes"][2:])
         self._head = int(head[0]), int(head[1]), int(head[2])
         self._side_gradients = {-number: int(size) for number, size in enumerate(measured["side_gradients"])}
         self._after_others = set(measured["after_others"])
@@ -166,7 +167,7 @@ class Book:
         # What the caller goes on holding, logits say, is there for the whole backward. The head has let go of its input,
         # but for a block that is kept.
         freed = 0 if stages[-1]["must_keep"] else stages[-1]["output_bytes"]
-        held = max(0, left + freed - stages[-1]["output_gradient_bytes"])
+        held = max(0, left + freed - stages[-1]["output_gradient_bytes"]) + (0 if link is None else self.staying_bytes)
         loss = {
             "name": "head and loss",
             "backward_time_ns": time_ns,
@@ -532,6 +533,7 @@ class Chain:
         random_bytes = self.device.bytes_of(call.random)
         random_states = (block == 1) + (costs.stage["random"] and block < self.length)  # before the first, after others
         run.book.held_bytes += buffer_bytes + random_states * random_bytes + costs.graph_bytes
+        run.book.staying_bytes += costs.staying_bytes
         run.book.early_bytes = max(run.book.early_bytes, costs.early_bytes)
         for field in costs.stage:  # during a recompute, what is restored after it
             if field.endswith("_overhead_bytes") and field != "backward_overhead_bytes":

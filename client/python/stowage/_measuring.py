@@ -9,7 +9,7 @@ import torch
 
 from stowage._device import Device, own_bytes
 from stowage._run import Call, Stop, _no_unpack, _Other, _Plain, restored, saved_tensors_hooks
-from stowage._versions import leaves_of, queue_callback, storage_id
+from stowage._versions import leaves_of, queue_callback, storage_id, tensors_left_in
 from stowage.errors import ExecutionError
 
 if TYPE_CHECKING:
@@ -106,13 +106,14 @@ class _Arrivals:
 
 
 class BlockCosts(NamedTuple):
-    """One block's stage of the profile, why it must be kept, if it must, what its graph holds if nothing is saved, and
-    what its backward holds when it first needs something that is saved."""
+    """One block's stage of the profile, why it must be kept, if it must, what its graph holds if nothing is saved, what
+    its backward holds when it first needs something that is saved, and what of that its module holds, too."""
 
     stage: Dict[str, Any]
     kept_because: Optional[str]
     graph_bytes: int
     early_bytes: int
+    staying_bytes: int
 
 
 class _Seed(torch.autograd.Function):  # type: ignore[misc]
@@ -140,6 +141,7 @@ class _BlockMeter:
         self._gradient_bytes = 0
         self._graph_bytes = 0
         self._early_bytes = 0
+        self._staying_bytes = 0
         self._saved_tensors = 0
         self._stops = False
         self._times: Dict[str, List[int]] = {}
@@ -165,7 +167,8 @@ class _BlockMeter:
             "random": random,
             "must_keep": self._kept is not None,
         }
-        return BlockCosts({**stage, **self._sizes, **times}, self._kept, self._graph_bytes, self._early_bytes)
+        costs = {**stage, **self._sizes, **times}
+        return BlockCosts(costs, self._kept, self._graph_bytes, self._early_bytes, self._staying_bytes)
 
     def _arguments(self) -> Tuple[Any, Any, List[torch.Tensor]]:
         """Copies, which a block may write over, and the leaves that their gradients go to."""
@@ -254,6 +257,8 @@ class _BlockMeter:
         outputs = [leaf for leaf in leaves_of(out) if isinstance(leaf, torch.Tensor)]
         self._stops = bool(held) and {storage_id(o) for o in outputs}.isdisjoint(storage_id(t) for t in held)
         self._keep_largest("saved_bytes", measured.window.grown_bytes)
+        of_module = {storage_id(tensor) for tensor in tensors_left_in(self._call.module)}
+        self._staying_bytes = self._device.bytes_of(tensor for tensor in held if storage_id(tensor) in of_module)
         before = self._device.current_bytes()
         self._backward([output for output in outputs if output.requires_grad], sources, arrivals)
         if first:

@@ -18,7 +18,7 @@ import torch
 from stowage import _steps
 from stowage._run import Slot, _Other
 from stowage._steps import Step
-from stowage._versions import storage_bytes, storage_id
+from stowage._versions import storage_bytes, storage_id, tensors_left_in
 from stowage.errors import ExecutionError, Infeasible
 from stowage.planning import Budget, Plan, Profile
 
@@ -248,6 +248,5 @@ def _storages_that_stay(call: Any) -> Set[int]:
     """What is the model's or the caller's, and no plan's to move."""
     module: torch.nn.Module = call.module
     tensors = [*module.parameters(), *module.buffers(), *(a.tensor for a in call.arguments if isinstance(a, _Other))]
-    for part in module.modules():  # spectral_norm, say, leaves its weight there
-        tensors += [value for value in vars(part).values() if isinstance(value, torch.Tensor)]
+    tensors += tensors_left_in(module)
     return {storage_id(tensor) for tensor in tensors}

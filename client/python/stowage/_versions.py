@@ -52,6 +52,11 @@ else:
         return int(tensor.storage().nbytes())
 
 
+def tensors_left_in(module: torch.nn.Module) -> List[torch.Tensor]:
+    """What forwards leave in a module beside its buffers: spectral_norm, say, its weight."""
+    return [value for part in module.modules() for value in vars(part).values() if isinstance(value, torch.Tensor)]
+
+
 _OUT_OF_MEMORY = tuple({getattr(module, "OutOfMemoryError", MemoryError) for module in (torch, torch.cuda)})
 
 

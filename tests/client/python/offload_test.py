@@ -8,7 +8,7 @@ import pytest
 import stowage
 import torch
 from comparing import assert_equal, outcome, profiled, step_on
-from networks import MODELS, ConvNorm, Decoder, InnerBackward, Mlp
+from networks import MODELS, ConvNorm, Decoder, InnerBackward, Mlp, Spectral, Tanh
 from schedules import random_schedule, recomputes, with_moves
 from stowage import _moving, _steps
 from stowage._device import Device
@@ -212,6 +212,22 @@ def test_what_hooks_do_not_see_stays_and_is_counted():
     model = profiled(plain, step, **HOST)
     plan = follow(model, all_away(5))
     assert_equal(outcome(model, step), outcome(plain, step))
+    assert model.stowage.measured_peak_bytes <= plan.peak_bytes
+
+
+@pytest.mark.parametrize(
+    ("kinds", "seed"),
+    [((Mlp, *[Spectral] * 4), 803), ((Mlp, Mlp, *[Spectral] * 3), 1701), ((Mlp, Spectral, Spectral, Tanh, Mlp), 603)],
+)
+def test_what_modules_hold_on_to_is_counted_while_the_rest_is_away(kinds, seed):
+    torch.manual_seed(0)
+    plain = nn.Sequential(*[kind() if kind is Tanh else kind(8) for kind in kinds])
+    step = step_on(torch.randn(2, 4, 8))
+    model = profiled(plain, step, **HOST)
+    plan = follow(model, with_moves(random_schedule(5, seed), 5, seed % 100))
+    assert_equal(outcome(model, step), outcome(plain, step))
+    weight_bytes = 4 * 8 * 8
+    assert model.stowage._chain.last_book.staying_bytes == kinds.count(Spectral) * weight_bytes
     assert model.stowage.measured_peak_bytes <= plan.peak_bytes
 
 
