@@ -1,0 +1,86 @@
+"""Ranks of a job of torch.distributed on this machine, for tests."""
+
+import datetime
+import multiprocessing
+import os
+import pathlib
+import tempfile
+import time
+import traceback
+
+import torch
+import torch.distributed as dist
+
+try:
+    import torch._dynamo  # optimizers import it, in each rank
+except ImportError:
+    pass
+
+GROUP_S = 20  # within which a rank that waits for another gives up
+DEADLINE_S = 100  # of all ranks together
+
+_start = multiprocessing.get_context("fork")  # torch is imported already; no thread of its own runs yet
+
+
+class Killed(Exception):
+    """A rank ended without a word."""
+
+
+class Failed(Exception):
+    """What a rank raised: its type's name, then its text."""
+
+
+def _rank(function, arguments, rank, ranks, folder, group_s, pipe):
+    try:
+        dist.init_process_group(
+            "gloo",
+            init_method=f"file://{folder}/store",
+            rank=rank,
+            world_size=ranks,
+            timeout=datetime.timedelta(seconds=group_s),
+        )
+        pipe.send((True, function(rank, *arguments)))
+    except BaseException as error:
+        pipe.send((False, f"{type(error).__name__}: {error}\n{traceback.format_exc()}"))
+    pipe.close()
+    os._exit(0)  # nothing of the process that this one is a copy of is to be torn down
+
+
+def outcomes(ranks, function, *arguments, group_s=GROUP_S):
+    """What function(rank, *arguments) returns on each rank, by rank; a Failed or a Killed in its place. None outlives this."""
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder, "store").touch()
+        started = []
+        for rank in range(ranks):
+            mine, theirs = _start.Pipe(duplex=False)
+            process = _start.Process(target=_rank, args=(function, arguments, rank, ranks, folder, group_s, theirs))
+            process.start()
+            theirs.close()
+            started.append((process, mine))
+        until = time.monotonic() + DEADLINE_S
+        try:
+            return [_outcome(pipe, until) for _, pipe in started]
+        finally:
+            for process, _ in started:
+                process.kill()
+                process.join()
+
+
+def _outcome(pipe, until):
+    if not pipe.poll(max(0.0, until - time.monotonic())):
+        return Failed("it hangs")
+    try:
+        well, said = pipe.recv()
+    except EOFError:
+        return Killed()
+    return said if well else Failed(said)
+
+
+def together(ranks, function, *arguments, **how):
+    """As outcomes; raises what a rank failed with."""
+    returned = outcomes(ranks, function, *arguments, **how)
+    for rank, outcome in enumerate(returned):
+        if isinstance(outcome, Exception):
+            raise AssertionError(f"rank {rank}: {type(outcome).__name__} {outcome}")
+    return returned
