@@ -21,11 +21,12 @@ from stowage._measuring import Watch
 from stowage._moving import HostPool, Moves
 from stowage._resident import DeviceMemory
 from stowage._run import Call, Run, _Other
-from stowage._versions import flatten, is_out_of_memory, storage_id
+from stowage._versions import flatten, is_out_of_memory, leaves_of, storage_id
 from stowage.errors import ExecutionError, Infeasible, InvalidArgument, StowageError
 from stowage.planning import Budget, Plan, Profile
 
 if TYPE_CHECKING:
+    from stowage._ranks import Ranks
     from stowage.rpc import Answer, PlanService
 
 MOST_SHAPES = 64  # of batches, whose plans are kept
@@ -85,6 +86,9 @@ class Book:
         self.was_checked = False  # against its record
         self.source = "local"
         self.report: Optional[Report] = None  # that a service is to get
+        self.own_profile: Optional[Profile] = None  # of this rank; `profile` is then one of all
+        self.lacked_memory = False  # in a step by the plan
+        self.reduced_bytes: Optional[int] = None  # the budget since then
         self.out_of_memory = 0  # steps
         self.at_most_bytes: Optional[int] = None  # whatever the device has
         self.key: Optional[str] = None  # of its record
@@ -245,6 +249,7 @@ class Chain:
         host_bytes: int,
         service: Optional[PlanService],
         records: Optional[_records.Records] = None,
+        find_ranks: Callable[[], Optional[Ranks]] = lambda: None,
     ) -> None:
         self._stacks = [[weakref.ref(block) for block in stack] for stack in stacks]
         self.length = sum(map(len, stacks))
@@ -271,6 +276,10 @@ class Chain:
         self.watching: Optional[weakref.ref[Watch]] = None  # the step that is measured
         self._accumulators: List[Tuple[Any, Any]] = []  # where gradients of parameters arrive
         self._state: Dict[int, List[int]] = {}  # places of the buffers that a block's forward changes
+        self.ranks: Optional[Ranks] = None
+        self._find_ranks = find_ranks
+        self._steps_of_all: Optional[_steps.Steps] = None  # where all ranks follow one schedule
+        self._kept: Sequence[int] = ()  # blocks, as the ranks know by now
         self._read_parts()
 
     def _read_parts(self) -> None:
@@ -384,9 +393,16 @@ class Chain:
         if run is None:
             return function(*args, **kwargs)
         place.run, place.next_block = None, 1
-        out = run.forward(block, module, function, args, kwargs)
+        try:
+            out = run.forward(block, module, function, args, kwargs)
+        except BaseException as error:
+            if self.ranks is not None:
+                self.ranks.end_forward((), error)
+            raise
         if block < self.length:
             place.run, place.next_block = run, block + 1
+        elif self.ranks is not None:
+            self.ranks.end_forward(leaves_of(out))
         return out
 
     def _begin(self, module: torch.nn.Module, args: Any, kwargs: Any) -> Run:
@@ -394,15 +410,20 @@ class Chain:
             self._read_parts()
         inputs = [leaf for leaf in flatten(args, kwargs)[0] if isinstance(leaf, torch.Tensor)]
         shape = tuple((t.shape, t.dtype, t.requires_grad) for t in inputs), module.training, self.device.autocast()
+        others_bytes = self.budget.see(inputs) if isinstance(self.budget, DeviceMemory) else 0
+        ranks = self.ranks = self.ranks or self._find_ranks()
+        if ranks is not None:
+            ranks.begin(self, others_bytes)
         book = self.books.get(shape)
-        if book is None:
-            if len(self.books) >= MOST_SHAPES:
+        if book is None or (ranks is not None and ranks.measuring):
+            if book is None and len(self.books) >= MOST_SHAPES:
                 del self.books[next(iter(self.books))]
             book = self.books[shape] = self._new_book(inputs)
-            if self._records is not None:
+            if self._records is not None and ranks is None:  # which all of them would have to have
                 self._take_record(book, (args, kwargs, shape[1:]))
-        others_bytes = self.budget.see(inputs) if isinstance(self.budget, DeviceMemory) else 0
-        if book.plan is None and book.is_complete:
+        if ranks is not None:
+            self._follow_ranks(ranks, book)
+        elif book.plan is None and book.is_complete:
             try:
                 self._make_plan(book, others_bytes)
             except (Infeasible, InvalidArgument):
@@ -420,6 +441,12 @@ class Chain:
         book.held_bytes += self.device.gradient_bytes(self._tied.values())  # the engine's, until the last of them is there
         book.key = key
         return book
+
+    def _follow_ranks(self, ranks: Ranks, book: Book) -> None:
+        """In a step in which the ranks measure, or one whose shape they have not measured."""
+        if book.plan is None and not ranks.measuring:
+            ranks.note(new_shape=True)
+            book.steps = self._steps_of_all or _steps.Steps(_steps.each_block(self.length, self._kept), self.length, self._kept)
 
     def _take_record(self, book: Book, arguments: Any) -> None:
         """What an earlier process has measured, on trial for one step."""
@@ -475,16 +502,38 @@ class Chain:
     def _make_plan(self, book: Book, others_bytes: int) -> None:
         may_copy = self._host_bytes > 0 and not book.kept
         book.profile = book.make_profile(self.name, self._link() if may_copy else None)
-        budget = self.budget
-        if isinstance(budget, DeviceMemory):
-            budget = budget.budget_bytes(others_bytes)
-            budget = budget if book.at_most_bytes is None else min(budget, book.at_most_bytes)
+        budget = self.budget_now(others_bytes)
+        if book.at_most_bytes is not None and isinstance(budget, int):
+            budget = min(budget, book.at_most_bytes)
         if may_copy:
             plan = _moving.plan_beside_input(book.profile, budget, functools.partial(self._ask, book))
         else:
             plan = self._ask(book, book.profile, budget, recompute_only=True)
         book.steps = _steps.Steps(plan.schedule(), self.length, list(book.kept))
         book.plan = plan
+
+    def budget_now(self, others_bytes: int) -> Budget:
+        """What plans may take, while so much else is live. Raises Infeasible where a device has nothing left."""
+        return self.budget.budget_bytes(others_bytes) if isinstance(self.budget, DeviceMemory) else self.budget
+
+    def ask_for_all(self, profile: Profile, budget_bytes: int, books: Sequence[Book]) -> Tuple[Plan, str]:
+        """A plan for all ranks, and where it comes from. Of the books that it is for this rank may have none."""
+        book = books[0] if books else Book(self.length, [], self.device)
+        plan = self._ask(book, profile, budget_bytes, recompute_only=True)
+        return plan, book.source
+
+    def adopt(self, profile: Profile, plan: Plan, source: str, books: Sequence[Book], to_all: bool) -> None:
+        """What the ranks have agreed on for these books; ``to_all``: steps of all others follow it, too."""
+        stages = profile.to_dict()["chain"]["stages"]
+        self._kept = [block for block, stage in enumerate(stages, 1) if stage["must_keep"]]
+        steps = _steps.Steps(plan.schedule(), self.length, self._kept)
+        if to_all:
+            self._steps_of_all = steps
+        for book in books:
+            book.profile, book.plan, book.source, book.steps = profile, plan, source, steps
+            book.was_watched = False
+            for block in self._kept:
+                book.kept.setdefault(block, "another rank must keep it")
 
     def _ask(self, book: Book, profile: Profile, budget: Budget, beside_bytes: int = 0, recompute_only: bool = False) -> Plan:
         """A plan of the service or of this process. ``beside_bytes``: what steps hold and the profile does not have."""
@@ -520,7 +569,7 @@ class Chain:
 
     def before_forward(self, run: Run, block: int, call: Call, made_between: int) -> None:
         """Measures the block if it is the first of its shape."""
-        if run.book.stages[block] is not None:
+        if run.book.stages[block] is not None or (self.ranks is not None and not self.ranks.measuring):
             return
         if block > 1:
             run.book.between_measured(block, call, made_between)

@@ -8,6 +8,7 @@ second step on the model trains by the plan that is made from these measurements
 
 from __future__ import annotations
 
+import functools
 import os
 import weakref
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Sequence, Set, Tuple, TypeVar, Union
@@ -16,12 +17,14 @@ import torch
 
 from stowage._chain import Chain, PlannedForward
 from stowage._device import Device, device_of
+from stowage._ranks import ranks_of
 from stowage._records import Records
 from stowage._resident import DeviceMemory, Resident
 from stowage.errors import FailedPrecondition, InvalidArgument, NotFound
 from stowage.planning import Budget, Plan, Profile
 
 if TYPE_CHECKING:
+    from stowage._ranks import Ranks
     from stowage.rpc import PlanService, Server
 
 Model = TypeVar("Model", bound=torch.nn.Module)
@@ -115,6 +118,25 @@ class Training:
         plan, profile = self._planned(), self.profile
         return plan.report(None if profile is None else profile.frontier(recompute_only=True))
 
+    @property
+    def ranks(self) -> int:
+        """How many plan as one; 1 for a model that trains alone."""
+        return 1 if self._chain.ranks is None else self._chain.ranks.group.size
+
+    def replan(self) -> None:
+        """Has all ranks measure and plan anew, in the next step but one. Raises FailedPrecondition for a model without any."""
+        self._job().note(replan=True)
+
+    def leave(self) -> None:
+        """This rank makes no more steps: the others go on by the plans that they have, and plan no more. For data that ends
+        early on some ranks, after the last step there. Waits for nobody."""
+        self._job().leave()
+
+    def _job(self) -> Ranks:
+        if self._chain.ranks is None:
+            raise FailedPrecondition("this model trains alone: no step was made beside other ranks")
+        return self._chain.ranks
+
     def _planned(self) -> Plan:
         if self.plan is None:
             raise FailedPrecondition("there is no plan yet: the first step measures, the second one has a plan")
@@ -152,6 +174,7 @@ def wrap(
     host_budget: Optional[Budget] = None,
     server: Service = None,
     cache: Union[None, str, "os.PathLike[str]"] = None,
+    process_group: Any = None,
 ) -> Model:
     """Has the model train within the budget. Returns the same model, whose ``stowage`` attribute is a Training.
 
@@ -182,6 +205,10 @@ def wrap(
     device trains by a plan from its first step on. That step is checked: where its peak or the buffers that it changes are
     others, that is said, and the next step measures.
 
+    ``process_group``: of torch.distributed: its ranks train by one plan, that of the least budget and the greatest costs among
+    them. Left out, that of the DistributedDataParallel or fully_shard around the model, put there before or after; a model
+    without any plans alone. All ranks make their steps together.
+
     Parameters, buffers, names, hooks, copies and pickles of the model stay what they are; under no_grad the model runs as
     if it were not wrapped. The step that is measured, the first with each shape of batch, takes three to four times as
     long as others.
@@ -195,10 +222,14 @@ def wrap(
     device.require_meter()
     if host_budget is not None and device.type != "cpu":
         raise InvalidArgument(f"host_budget: the blocks are on {device.type}, and only the CPU's are moved yet")
+    if host_budget is not None and process_group is not None:
+        raise InvalidArgument("host_budget: ranks that plan as one recompute only")
     memory = _memory_of(model, budget, device_budget, optimizer, device)
     host_bytes = 0 if host_budget is None else _bytes_of("host_budget", host_budget)
     folder = os.environ.get("STOWAGE_CACHE") if cache is None else cache
-    chain = Chain(model, stacks, device, memory, host_bytes, _service_of(server), Records(folder) if folder else None)
+    records = Records(folder) if folder else None
+    find_ranks = functools.partial(_ranks_of, weakref.ref(model), process_group)
+    chain = Chain(model, stacks, device, memory, host_bytes, _service_of(server), records, find_ranks)
     for block in {id(block): block for block in found}.values():
         block.__dict__["forward"] = PlannedForward(chain, block)
     model.__dict__["stowage"] = Training(chain, found)
@@ -213,6 +244,11 @@ def unwrap(model: Model) -> Model:
     training._unwrap()
     del model.__dict__["stowage"]
     return model
+
+
+def _ranks_of(reference: weakref.ReferenceType[torch.nn.Module], process_group: Any) -> Optional[Ranks]:
+    model = reference()
+    return None if model is None else ranks_of(model, process_group)
 
 
 def _service_of(server: Service) -> Optional[PlanService]:

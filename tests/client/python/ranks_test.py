@@ -1,0 +1,353 @@
+"""Ranks that plan as one: what they agree on, what leads them to plan anew, and that none waits for one that does not come."""
+
+import copy
+import inspect
+import os
+import signal
+import warnings
+
+import pytest
+import stowage
+import torch
+import torch.distributed as dist
+from ddp_test import loss_of, same
+from networks import Mlp
+from processes import Failed, Killed, outcomes, together
+from stowage import _measuring
+from stowage.planning import Profile
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+torch.set_num_threads(1)
+WIDTH = 32
+
+
+class Ill(nn.Module):
+    """A block that raises what it is told to, in the forwards that it is told to."""
+
+    def __init__(self):
+        super().__init__()
+        self.mlp = Mlp(WIDTH)
+        self.calls = 0
+        self.error = None
+        self.at = ()
+
+    def forward(self, x):
+        self.calls += 1
+        y = self.mlp.down(self.mlp.up(x))
+        if self.error is not None and self.calls in self.at:
+            raise self.error  # when something is saved, and more is to come
+        return y + self.mlp(x)
+
+    def raises(self, error, *at):
+        """In so many forwards from now, the next one is 1."""
+        self.error, self.at = error, [self.calls + number for number in at]
+
+
+def blocks(count=6):
+    torch.manual_seed(1)
+    return nn.Sequential(*[Ill() for _ in range(count)])
+
+
+def batch(rank, step, rows=64):
+    torch.manual_seed(1000 * rank + step)
+    return torch.randn(rows, WIDTH)
+
+
+class Pair:
+    """A model with plans and its twin without, each in a DistributedDataParallel of its own, that make the same steps."""
+
+    def __init__(self, rank, budget="60%", **how):
+        warnings.simplefilter("ignore")
+        self.rank = rank
+        self.plain = blocks()
+        self.model = stowage.wrap(copy.deepcopy(self.plain), budget, **how)
+        self.parallel = [DistributedDataParallel(m) for m in (self.plain, self.model)]
+        self.optimizers = [torch.optim.SGD(m.parameters(), lr=0.05) for m in (self.plain, self.model)]
+        self.steps = 0
+
+    def step(self, rows=64):
+        """Whether both left the same."""
+        self.steps += 1
+        results = []
+        for parallel, optimizer in zip(self.parallel, self.optimizers):
+            x = batch(self.rank, self.steps, rows)
+            optimizer.zero_grad(set_to_none=True)
+            loss = loss_of(parallel(x))
+            loss.backward()
+            results.append([loss.detach(), *(p.grad.clone() for p in parallel.parameters()), torch.get_rng_state()])
+            optimizer.step()
+        return same(results[:1], results[1:])
+
+    @property
+    def training(self):
+        return self.model.stowage
+
+    @property
+    def fits(self):
+        return self.training.measured_peak_bytes <= self.training.plan.budget_bytes
+
+
+# -------------------------------------------------------------------- agreement
+
+
+def own_budgets(rank, budgets):
+    pair = Pair(rank, budgets[rank])
+    equal = [pair.step() for _ in range(4)]
+    return equal, pair.training.plan.digest, pair.training.plan.budget_bytes, pair.fits, pair.training.ranks
+
+
+def test_the_least_budget_is_that_of_all():
+    def whole(rank):
+        pair = Pair(rank, "100%")
+        for _ in range(2):
+            pair.step()
+        return pair.training.plan.peak_bytes
+
+    most = max(together(2, whole))
+    budgets = [most, int(0.7 * most), most]
+    found = together(3, own_budgets, budgets)
+    assert all(all(equal) and fits and ranks == 3 for equal, _, _, fits, ranks in found)
+    assert len({digest for _, digest, *_ in found}) == 1
+    assert {budget for _, _, budget, *_ in found} == {budgets[1]}
+
+
+@pytest.mark.parametrize("budget", ["80%", "least"])
+def test_shares_are_of_what_all_take(budget):
+    found = together(2, own_budgets, [budget, budget])
+    assert all(all(equal) and fits for equal, _, _, fits, _ in found)
+    assert len({(digest, budget_bytes) for _, digest, budget_bytes, *_ in found}) == 1
+
+
+def own_devices(rank, devices):
+    pair = Pair(rank, None, device_budget=devices[rank])
+    equal = [pair.step() for _ in range(4)]
+    return equal, pair.training.plan.digest, pair.training.resident.total_bytes, pair.training.plan.budget_bytes, pair.fits
+
+
+def test_each_rank_has_a_device_of_its_own():
+    devices = [8 << 20, 1 << 20]
+    first, second = together(2, own_devices, devices)
+    assert all(first[0]) and all(second[0])
+    assert first[1] == second[1]
+    assert first[3] == second[3] <= min(devices[0] - first[2], devices[1] - second[2])
+    assert first[4] and second[4]
+
+
+def slow_rank(rank):
+    inner = _measuring.measure_block
+
+    def measure(*arguments):
+        costs, changed = inner(*arguments)
+        costs.stage["forward_time_ns"] = costs.stage["backward_time_ns"] = 1000 * (rank + 1)
+        costs.stage["recompute_saving_time_ns"] = 1000 * (rank + 1) if rank else 0
+        costs.stage["backward_overhead_bytes"] += 4096 * (2 - rank)
+        return costs, changed
+
+    _measuring.measure_block = measure
+    pair = Pair(rank)
+    equal = [pair.step() for _ in range(3)]
+    stages = pair.training.profile.to_dict()["chain"]["stages"]
+    fields = ("forward_time_ns", "recompute_saving_time_ns", "backward_overhead_bytes")
+    return equal, [[stage.get(field) for field in fields] for stage in stages]
+
+
+def test_the_greatest_costs_are_those_of_all():
+    first, second, third = together(3, slow_rank)
+    assert first[1] == second[1] == third[1]
+    assert all(stage[:2] == [3000, 3000] and stage[2] >= 8192 for stage in first[1])
+
+
+def lead_alone(rank):
+    if rank > 0:
+        Profile.plan = None  # whoever solves here fails
+    pair = Pair(rank)
+    return [pair.step() for _ in range(3)], pair.training.source, pair.training.plan.digest
+
+
+def test_one_rank_asks():
+    first, second = together(2, lead_alone)
+    assert all(first[0]) and first == second
+
+
+def fails_while_measured(rank):
+    pair = Pair(rank)
+    if rank == 1:
+        pair.model[3].raises(ValueError("no such kernel"), 4)
+    pair.step()
+
+
+def test_a_rank_that_fails_while_it_measures_fails_all():
+    first, second = outcomes(2, fails_while_measured)
+    assert "FailedPrecondition: rank 1 failed while it measured: ValueError: no such kernel" in str(first)
+    assert str(second).startswith("ValueError: no such kernel")
+
+
+def too_small(rank, budgets):
+    pair = Pair(rank, budgets[rank])
+    pair.step()
+    raised = []
+    for _ in range(2):
+        try:
+            pair.step()
+        except stowage.StowageError as error:
+            raised.append((type(error).__name__, getattr(error, "least_bytes", 0)))
+    return raised
+
+
+def test_nothing_fits_one_rank():
+    first, second = together(2, too_small, [1 << 30, 1000])
+    assert first == second and len(first) == 2
+    assert first[0][0] == "Infeasible" and first[0][1] > 1000
+
+
+def other_model(rank):
+    model = stowage.wrap(blocks(4 + rank), "60%", process_group=dist.group.WORLD)
+    model(batch(rank, 0))
+
+
+def test_ranks_with_other_models_are_refused():
+    for rank, outcome in enumerate(outcomes(2, other_model)):
+        assert isinstance(outcome, Failed)
+        assert f"FailedPrecondition: rank {1 - rank} has" in str(outcome)
+
+
+def alone_and_in_parts(rank):
+    warnings.simplefilter("ignore")
+    alone = stowage.wrap(blocks(), "60%")
+    for step in range(rank + 2):  # ranks that plan alone take what steps they like
+        loss_of(alone(batch(rank, step))).backward()
+    groups = [dist.new_group([0, 2]), dist.new_group([1, 3])]
+    given = stowage.wrap(blocks(), "60%", process_group=groups[rank % 2])
+    for step in range(2 + rank % 2):
+        loss_of(given(batch(rank, step))).backward()
+    return alone.stowage.ranks, given.stowage.ranks, given.stowage.plan.digest
+
+
+def test_groups_plan_for_themselves():
+    if "use_local_synchronization" not in inspect.signature(dist.new_group).parameters:
+        pytest.skip("parts of a job's ranks need PyTorch 2.1")
+    found = together(4, alone_and_in_parts)
+    assert {(alone, given) for alone, given, _ in found} == {(1, 2)}
+    assert found[0][2] == found[2][2] and found[1][2] == found[3][2]
+
+
+# -------------------------------------------------------------------- words after each step
+
+
+def planned_steps(rank):
+    pair = Pair(rank)
+    equal = [pair.step() for _ in range(3)]
+    group = pair.training._chain.ranks.group
+    calls = []
+    for name in ("gather", "broadcast", "greatest", "say"):
+        inner = getattr(group, name)
+        setattr(group, name, lambda *a, inner=inner, name=name: calls.append(name) or inner(*a))
+    equal += [pair.step() for _ in range(4)]
+    return equal, calls
+
+
+def test_a_planned_step_exchanges_one_word():
+    for equal, calls in together(2, planned_steps):
+        assert all(equal) and calls == ["say"] * 4
+
+
+def new_shape_on_one(rank, seed):
+    pair = Pair(rank)
+    equal = [pair.step() for _ in range(3)]
+    first = pair.training.plan.digest
+    rows = 64 if rank == seed % 2 else 40 + 8 * seed
+    for _ in range(5):
+        equal.append(pair.step(rows))
+    plans = [book.plan for book in pair.training._chain.books.values()]
+    equal += [pair.step() for _ in range(2)]
+    return equal, first, [plan is not None for plan in plans], pair.fits
+
+
+@pytest.mark.parametrize("seed", [1, 2, 4])
+def test_a_new_shape_on_one_rank_is_measured_by_all(seed):
+    first, second = together(2, new_shape_on_one, seed)
+    for equal, _, planned, fits in (first, second):
+        assert all(equal) and all(planned) and fits
+    assert first[1] == second[1]
+    assert sorted([len(first[2]), len(second[2])]) == [1, 2]
+
+
+def replans(rank):
+    pair = Pair(rank)
+    equal = [pair.step() for _ in range(3)]
+    profile = pair.training.profile
+    if rank == 1:
+        pair.training.replan()
+    equal += [pair.step() for _ in range(3)]
+    return equal, pair.training.profile is not profile, pair.training.plan.digest
+
+
+def test_one_rank_has_all_plan_anew():
+    first, second = together(2, replans)
+    assert all(first[0]) and first == second and first[1]
+
+
+def mode_of_one(rank):
+    pair = Pair(rank)
+    equal = [pair.step() for _ in range(3)]
+    if rank == 0:
+        pair.model.eval()
+        pair.plain.eval()
+    return equal + [pair.step() for _ in range(4)]
+
+
+def test_another_mode_on_one_rank():
+    assert all(map(all, together(2, mode_of_one)))
+
+
+def leaves_early(rank):
+    pair = Pair(rank)
+    steps = 4 if rank == 1 else 6
+    model, optimizer = pair.parallel[1], pair.optimizers[1]
+    with model.join():
+        for step in range(steps):
+            optimizer.zero_grad(set_to_none=True)
+            loss_of(model(batch(rank, step, 64 if step < 5 else 32))).backward()
+            optimizer.step()
+        pair.training.leave()
+    return pair.training.plan.digest if rank == 1 else pair.training._chain.ranks.parted
+
+
+def test_a_rank_may_leave():
+    first, _ = together(2, leaves_early)
+    assert first is True
+
+
+# -------------------------------------------------------------------- ranks that die
+
+
+def killed(rank, seed):
+    pair = Pair(rank)
+    for step in range(6):
+        if rank == 1 and step == seed:
+            os.kill(os.getpid(), signal.SIGKILL)
+        pair.step()
+
+
+@pytest.mark.parametrize("seed", [1, 3, 4])
+def test_a_rank_that_is_killed_fails_all(seed):
+    first, second, third = outcomes(3, killed, seed, group_s=8)
+    assert isinstance(second, Killed)
+    for outcome in (first, third):
+        assert isinstance(outcome, Failed) and "hangs" not in str(outcome)
+
+
+def killed_between(rank):
+    warnings.simplefilter("ignore")
+    model = stowage.wrap(blocks(), "60%", process_group=dist.group.WORLD)
+    for step in range(6):
+        if rank == 1 and step == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        loss_of(model(batch(rank, step))).backward()
+
+
+def test_a_rank_that_is_gone_is_said_so():
+    first, second = outcomes(2, killed_between, group_s=8)
+    assert isinstance(second, Killed)
+    assert "Unavailable: rank 0 of 2: another rank is gone, or late beyond the group's timeout" in str(first)
