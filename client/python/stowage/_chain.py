@@ -625,6 +625,14 @@ class Chain:
 
     # ---------------------------------------------------------------- what is told
 
+    def leaves_plan(self, book: Book, error: BaseException) -> bool:
+        """Whether this rank, alone, goes on without the plan: memory has run out, and other ranks wait for its gradients."""
+        if self.ranks is None or self.ranks.one_schedule or not is_out_of_memory(error):
+            return False
+        self.ranks.note(out_of_memory=True)
+        book.lacked_memory = book.plan is not None
+        return True
+
     def count_recompute(self, block: int) -> None:
         self.recomputed[block] += 1
 
@@ -656,7 +664,7 @@ class Chain:
         self._say(f"a step ran out of memory: the next one of its shape is planned for {at_most_bytes} bytes at most")
 
     def note_failure(self, error: BaseException, book: Book) -> None:
-        if is_out_of_memory(error):
+        if is_out_of_memory(error) and self.ranks is None:
             self._plan_for_less(book)
         if book.on_trial and isinstance(error, ExecutionError):
             self._forget(book, str(error))

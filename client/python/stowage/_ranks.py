@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, NamedTupl
 import torch
 import torch.distributed as dist
 
-from stowage._versions import queue_callback
+from stowage._versions import is_out_of_memory, queue_callback
 from stowage.errors import FailedPrecondition, Infeasible, InternalError, InvalidArgument, StowageError, Unavailable
 from stowage.planning import Plan, Profile, __version__
 
@@ -49,15 +49,6 @@ class Words(NamedTuple):
     new_shape: bool = False  # or another mode, or other parameters: nothing is known of such a step
     replan: bool = False
     left: bool = False
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether a device had no memory for a tensor."""
-    kinds = [getattr(module, "OutOfMemoryError", None) for module in (torch, torch.cuda)]
-    if isinstance(error, (MemoryError, *[kind for kind in kinds if kind is not None])):
-        return True
-    text = str(error)
-    return isinstance(error, RuntimeError) and ("out of memory" in text or "can't allocate memory" in text)
 
 
 def costs_of(profile: Profile) -> List[int]:

@@ -202,6 +202,7 @@ class Run:
         self.in_forward = 0
         self.failed: Optional[str] = None
         self.outputs: List[Optional[weakref.ref[torch.Tensor]]] = []
+        self.is_least = False  # memory ran out: the plan is left, each block runs again from the nearest activation
         chain.runs.add(self)
 
     # ---------------------------------------------------------------- forward
@@ -211,7 +212,7 @@ class Run:
         at = self.plan.first_at[block]
         made_between = self.watch.grown_since_forward()
         call = self._record(block, module, function, args, kwargs)
-        while self.next_step < at:
+        while self.next_step < at and not self.is_least:
             self._execute(self.steps[self.next_step])
             self.next_step += 1
         self.in_forward = block
@@ -220,10 +221,8 @@ class Run:
             step = self.steps[at]  # only now: a first step learns here what must be kept
             call.buffers = self.chain.copies_of_state(module)
             others = self.chain.other_state(module) if self.book.on_trial else None
-            if step.plain:
-                out = function(*args, **kwargs)
-            else:
-                out = self._hooked_forward(step, call, args, kwargs)
+            out = self._first_forward(step, call, args, kwargs)
+            if not step.plain:
                 if step.op != _steps.SAVE and call.autocast.enabled and not self.chain.has_tied:
                     # Else it holds the casts of the block's weights to the end of the autocast region. Tied weights share a
                     # cast, and with it how their gradients are rounded.
@@ -236,8 +235,9 @@ class Run:
         finally:
             self.in_forward = 0
         self.next_step = at + 1
-        self._release(step)
-        self._execute_drops(block)
+        if not self.is_least:
+            self._release(step)
+            self._execute_drops(block)
         self.watch.note_forward()
         leaves = leaves_of(out)
         self.outputs = [weakref.ref(leaf) if isinstance(leaf, torch.Tensor) else None for leaf in leaves]
@@ -246,6 +246,28 @@ class Run:
         elif step.plain:
             self.watch.mark(block, leaves)
         return out
+
+    def _first_forward(self, step: Step, call: Call, args: Any, kwargs: Any) -> Any:
+        """By the step; where memory runs out once more, saving nothing, with nothing saved of the blocks before."""
+        block = step.block
+
+        def run() -> Any:
+            if step.plain and (not self.is_least or block in self.book.kept):
+                return call.function(*args, **kwargs)
+            return self._hooked_forward(step, call, args, kwargs)
+
+        try:
+            return run()
+        except BaseException as error:
+            if self.is_least or block in self.book.kept or not self.chain.leaves_plan(self.book, error):
+                raise
+        self._leave_plan()  # here, where the error and its tensors are gone
+        if call.links:
+            self.activations[self.plan.first_at[block - 1]] = _input_activation(args, kwargs, call)
+        self.slots[block], self.metas[block] = [], []
+        call.device.set_random_state(call.random)
+        _put(call.buffers)
+        return run()
 
     def _execute_drops(self, block: int) -> None:
         """Those after the block's forward; after the last block's, what goes to the host before or after the loss, too."""
@@ -276,7 +298,7 @@ class Run:
                 call.arguments.append(_Link(place, leaf.requires_grad))
         if block > 1:
             producer = self.plan.first_at[block - 1]
-            if self.steps[producer].keep:
+            if self.steps[producer].keep or self.is_least:
                 self.activations[producer] = activation
         previous = self.calls[block - 1]
         call.random = call.device.random_state(previous.random if previous is not None else None)
@@ -287,7 +309,7 @@ class Run:
     def _hooked_forward(self, step: Step, call: Call, args: Any, kwargs: Any) -> Any:
         block, run = step.block, self
         slots, metas = self.slots[block], self.metas[block]
-        saves = step.op == _steps.SAVE
+        saves = step.op == _steps.SAVE and not self.is_least
         views = _input_views(args, kwargs, call) if step.gap else {}
 
         # The graph keeps this function, so it must hold no tensor.
@@ -325,19 +347,38 @@ class Run:
         try:
             self._finish_backward()
             self.watch.move_to(block)
-            if self.calls[self.plan.length] is None:
-                self._recompute_nearest(block)
-            else:
-                if block >= self.current:
-                    self._restart()
-                while self.current != block:
-                    self._advance()
+            if not self._follow_plan(block):
+                self._recompute_within_little(block)
         except BaseException as error:
             self.fail(error)
             raise
         finally:
             self.busy = False
         return True
+
+    def _follow_plan(self, block: int) -> bool:
+        """False where there is no plan to follow to the block's backward: no whole forward, or no memory for it."""
+        if self.calls[self.plan.length] is None or self.is_least:
+            return False
+        try:
+            if block >= self.current:
+                self._restart()
+            while self.current != block:
+                self._advance()
+            return True
+        except BaseException as error:
+            if not self.chain.leaves_plan(self.book, error):
+                raise
+        self._leave_plan()
+        return False
+
+    def _leave_plan(self) -> None:
+        """For the rest of this run nothing is saved beyond the block whose backward runs."""
+        self.is_least = True
+        self.moves.clear()
+        self.backward_step = None
+        for block in range(1, self.plan.length + 1):
+            self._clear(block)
 
     def _advance(self) -> None:
         self._finish_backward()  # of a block that needed nothing
@@ -448,10 +489,23 @@ class Run:
             raise ExecutionError(f"block {block}: a recompute saves {count} tensors, the forward saved {expected}")
         return out
 
+    def _recompute_within_little(self, block: int) -> None:
+        try:
+            self._recompute_nearest(block)
+            return
+        except BaseException as error:
+            if len(self.activations) == 1 or not self.chain.leaves_plan(self.book, error):
+                raise
+        self.activations = {START: {}}
+        self._leave_plan()
+        self._recompute_nearest(block)
+
     def _recompute_nearest(self, block: int) -> None:
-        """Of a forward that did not come to the last block: the block's slots, from whatever is held before it."""
+        """The block's slots, from whatever is held before it."""
         self.current = block
         self.backward_step = None
+        if self.is_least:
+            self.activations = {p: a for p, a in self.activations.items() if p == START or self.steps[p].block < block}
         self._from_nearest(block, lambda call, activation: self._run_again(block, call, activation, True, False, False))
 
     def _from_nearest(self, block: int, last: Callable[[Call, Activation], Any]) -> None:
@@ -567,6 +621,12 @@ def _input_views(args: Any, kwargs: Any, call: Call) -> Dict[int, Tuple[int, tor
         for leaf, argument in zip(leaves, call.arguments)
         if isinstance(argument, _Link)
     }
+
+
+def _input_activation(args: Any, kwargs: Any, call: Call) -> Activation:
+    leaves, _ = flatten(args, kwargs)
+    pairs = zip(leaves, call.arguments)
+    return {argument.place: (leaf.detach(), leaf._version) for leaf, argument in pairs if isinstance(argument, _Link)}
 
 
 def _activation_of(leaves: List[Any], links: Any) -> Activation:

@@ -27,14 +27,14 @@ class Ill(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.mlp = Mlp(WIDTH)
+        self.mlp, self.norm = Mlp(WIDTH), nn.BatchNorm1d(WIDTH)
         self.calls = 0
         self.error = None
         self.at = ()
 
     def forward(self, x):
         self.calls += 1
-        y = self.mlp.down(self.mlp.up(x))
+        y = self.norm(self.mlp.up(x)[:, :WIDTH])
         if self.error is not None and self.calls in self.at:
             raise self.error  # when something is saved, and more is to come
         return y + self.mlp(x)
@@ -76,6 +76,7 @@ class Pair:
             loss = loss_of(parallel(x))
             loss.backward()
             results.append([loss.detach(), *(p.grad.clone() for p in parallel.parameters()), torch.get_rng_state()])
+            results[-1] += [buffer.clone() for buffer in parallel.buffers()]
             optimizer.step()
         return same(results[:1], results[1:])
 
@@ -319,7 +320,38 @@ def test_a_rank_may_leave():
     assert first is True
 
 
-# -------------------------------------------------------------------- ranks that die
+# -------------------------------------------------------------------- memory that runs out, and ranks that die
+
+
+def out_of_memory():
+    kind = getattr(torch, "OutOfMemoryError", None)
+    return RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory") if kind is None else kind("out of memory")
+
+
+def lacks_memory(rank, where, seed, budget):
+    torch.manual_seed(seed)
+    pair = Pair(rank, budget)
+    equal = [pair.step() for _ in range(3)]
+    before = pair.training.plan
+    if rank == seed % 2:
+        planned = [number for number, count in enumerate(pair.training.recomputed) if count]
+        if where == "forward":
+            pair.model[1 + seed % 5].raises(out_of_memory(), 1)
+        else:  # in the recompute, and where that begins anew from the nearest activation
+            at = (2,) if where == "recompute" else (2, 3)
+            pair.model[planned[seed % len(planned)]].raises(out_of_memory(), *at)
+    equal += [pair.step() for _ in range(4)]
+    after = pair.training.plan
+    return equal, before.digest, before.peak_bytes, after.digest, after.budget_bytes, pair.fits
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("where, budget", [("forward", "100%"), ("forward", "70%"), ("recompute", "70%"), ("both", "70%")])
+def test_memory_that_runs_out_on_one_rank(where, budget, seed):
+    first, second = together(2, lacks_memory, where, seed, budget)
+    for equal, _, peak_bytes, _, budget_bytes, fits in (first, second):
+        assert all(equal) and fits and budget_bytes < peak_bytes
+    assert first[1] == second[1] and first[3] == second[3] != first[1]
 
 
 def killed(rank, seed):
