@@ -21,6 +21,7 @@ from stowage._measuring import Watch
 from stowage._moving import HostPool, Moves
 from stowage._resident import DeviceMemory
 from stowage._run import Call, Run, _Other
+from stowage._sharding import gathered_whole, in_flight_bytes, is_sharded, parts_of_parameters
 from stowage._versions import flatten, is_out_of_memory, leaves_of, storage_id
 from stowage.errors import ExecutionError, Infeasible, InvalidArgument, StowageError
 from stowage.planning import Budget, Plan, Profile
@@ -200,12 +201,13 @@ class _Parts:
     """A block's parameters, and of what modules they are: adapters are put in, tensors are replaced, some are frozen."""
 
     def __init__(self, block: torch.nn.Module) -> None:
-        self.parameters: List[torch.Tensor] = list(block.parameters())
+        self._is_sharded = is_sharded(block)  # its modules then have other tensors while they run
+        self.parameters = parts_of_parameters(block) if self._is_sharded else list(block.parameters())
         self._trained = [parameter.requires_grad for parameter in self.parameters]
         self._entries: List[Tuple[Dict[str, Any], List[Any]]] = []
         for module in block.modules():
             for entries in (module._parameters, module._modules):  # buffers may be others after each forward
-                if entries:
+                if entries and not (self._is_sharded and entries is module._parameters):
                     self._entries.append((entries, list(entries.values())))
 
     def hold(self) -> bool:
@@ -439,6 +441,7 @@ class Chain:
         self._watch_parameters()
         book = Book(self.length, inputs, self.device)
         book.held_bytes += self.device.gradient_bytes(self._tied.values())  # the engine's, until the last of them is there
+        book.held_bytes += in_flight_bytes(block for block in (reference() for reference in self._blocks) if block is not None)
         book.key = key
         return book
 
@@ -575,7 +578,7 @@ class Chain:
             run.book.between_measured(block, call, made_between)
         activation = run.activations.get(run.plan.first_at[block - 1], {}) if block > 1 else {}
         buffers = list(call.module.buffers())
-        with self.inside():
+        with self.inside(), gathered_whole(call.module):
             costs, changed = _measuring.measure_block(call, activation, f"block {block}", buffers)
         self._note_state(id(call.module), changed)
         buffer_bytes = self.device.bytes_of(buffers[place] for place in changed)

@@ -21,7 +21,8 @@ RandomState = Tuple[torch.Tensor, ...]  # one of each generator
 
 
 def own_bytes(tensor: torch.Tensor) -> int:
-    """Of its elements, wherever they are."""
+    """Of its elements, wherever they are; of a DTensor, this rank's."""
+    tensor = getattr(tensor, "_local_tensor", tensor)
     return int(tensor.numel() * tensor.element_size())
 
 
@@ -100,7 +101,8 @@ class Device:
 
     def bytes_of(self, tensors: Iterable[Any]) -> int:
         """What tensors among these take of the device, each storage counted once."""
-        return sum({storage_id(t): storage_bytes(t) for t in tensors if self.has(t)}.values())
+        here = [getattr(t, "_local_tensor", t) for t in tensors if self.has(t)]
+        return sum({storage_id(t): storage_bytes(t) for t in here}.values())
 
     def gradient_bytes(self, tensors: Iterable[Any]) -> int:
         """What their gradients will take of the device."""

@@ -11,12 +11,12 @@ from __future__ import annotations
 import datetime
 import hashlib
 import inspect
-import sys
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence
 
 import torch
 import torch.distributed as dist
 
+from stowage._sharding import group_of
 from stowage._versions import is_out_of_memory, queue_callback
 from stowage.errors import FailedPrecondition, Infeasible, InternalError, InvalidArgument, StowageError, Unavailable
 from stowage.planning import Plan, Profile, __version__
@@ -355,7 +355,7 @@ def ranks_of(model: torch.nn.Module, process_group: Any) -> Optional[Ranks]:
         if process_group is not None:
             raise FailedPrecondition("process_group: torch.distributed is not initialized")
         return None
-    sharded = _sharded_group(model)
+    sharded = group_of(model)
     group = process_group or sharded or _parallel_group(model)
     if group is None or dist.get_world_size(group) < 2:
         return None
@@ -369,16 +369,6 @@ def _parallel_group(model: torch.nn.Module) -> Any:
     if parallel is None or not any(module is model for module in parallel.modules()):
         return None
     return parallel.process_group
-
-
-def _sharded_group(model: torch.nn.Module) -> Any:
-    kind: Any = getattr(sys.modules.get("torch.distributed.fsdp"), "FSDPModule", None)  # whoever shards has imported it
-    for module in model.modules() if kind is not None else ():
-        if isinstance(module, kind):
-            mesh = module._get_fsdp_state()._fsdp_param_group
-            if mesh is not None:
-                return mesh.mesh_info.shard_process_group
-    return None
 
 
 def _members(group: Any) -> List[int]:

@@ -9,7 +9,8 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional
 
 import torch
 
-from stowage._device import Device
+from stowage._device import Device, own_bytes
+from stowage._sharding import is_sharded, parts_of_parameters
 from stowage.errors import Infeasible
 
 ASSUMED_STATE = 2  # tensors of a parameter's size, as Adam has them, where no optimizer is given
@@ -66,7 +67,9 @@ class DeviceMemory:
     def _parameters(self) -> List[torch.Tensor]:
         """Of now: models change."""
         model = self._model()
-        return [] if model is None else list(model.parameters())
+        if model is None:
+            return []
+        return parts_of_parameters(model) if is_sharded(model) else list(model.parameters())
 
     def _known_bytes(self) -> int:
         """Of what is there and is known. Parameters and buffers stay, so that they cancel out."""
@@ -134,4 +137,4 @@ def _tensors_of(state: Any) -> List[torch.Tensor]:
 
 
 def _bytes_each(tensors: Iterable[torch.Tensor]) -> int:
-    return sum(t.numel() * t.element_size() for t in tensors)
+    return sum(map(own_bytes, tensors))

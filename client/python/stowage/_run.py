@@ -16,6 +16,7 @@ import torch
 
 from stowage import _steps
 from stowage._device import Device, RandomState
+from stowage._sharding import gathered
 from stowage._steps import START, Step
 from stowage._versions import enter_task, flatten, leaves_of, storage_id
 from stowage.errors import ExecutionError
@@ -446,7 +447,7 @@ class Run:
         call.check(block)
         self.chain.count_recompute(block)
         args, kwargs = call.build(activation)
-        with self.chain.inside(), restored(call), torch.enable_grad():
+        with self.chain.inside(), gathered(call.module), restored(call), torch.enable_grad():
             if fills:
                 return self._fill_slots(block, call, args, kwargs, keep, gap)
             # With gradients on, as in the forward: without, some blocks take other kernels.
@@ -532,7 +533,7 @@ class Run:
         def again(call: Call, activation: Activation) -> None:
             call.check(slot.block)
             args, kwargs = call.build(activation)
-            with self.chain.inside(), restored(call), torch.enable_grad():
+            with self.chain.inside(), gathered(call.module), restored(call), torch.enable_grad():
                 with saved_tensors_hooks(lambda t: found.append(t.detach()), _no_unpack):
                     call.function(*args, **kwargs)
 
