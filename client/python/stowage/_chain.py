@@ -413,7 +413,11 @@ class Chain:
         inputs = [leaf for leaf in flatten(args, kwargs)[0] if isinstance(leaf, torch.Tensor)]
         shape = tuple((t.shape, t.dtype, t.requires_grad) for t in inputs), module.training, self.device.autocast()
         others_bytes = self.budget.see(inputs) if isinstance(self.budget, DeviceMemory) else 0
-        ranks = self.ranks = self.ranks or self._find_ranks()
+        ranks = self.ranks
+        if ranks is None:
+            ranks = self.ranks = self._find_ranks()
+            if ranks is not None and self._host_bytes:
+                self._say("ranks that plan as one recompute only: nothing goes to the host")
         if ranks is not None:
             ranks.begin(self, others_bytes)
         book = self.books.get(shape)

@@ -3,7 +3,11 @@
 import copy
 import inspect
 import os
+import pathlib
+import re
 import signal
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -12,7 +16,7 @@ import torch
 import torch.distributed as dist
 from ddp_test import loss_of, same
 from networks import Mlp
-from processes import Failed, Killed, outcomes, together
+from processes import DEADLINE_S, Failed, Killed, outcomes, together
 from stowage import _measuring
 from stowage.planning import Profile
 from torch import nn
@@ -383,3 +387,20 @@ def test_a_rank_that_is_gone_is_said_so():
     first, second = outcomes(2, killed_between, group_s=8)
     assert isinstance(second, Killed)
     assert "Unavailable: rank 0 of 2: another rank is gone, or late beyond the group's timeout" in str(first)
+
+
+# -------------------------------------------------------------------- a job
+
+
+def test_the_job_of_the_page_under_torchrun(tmp_path):
+    page = pathlib.Path(__file__).parents[3] / "client/python/ranks.md"
+    (block,) = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)
+    job = tmp_path / "job.py"
+    job.write_text(block)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2"]
+    how = ["--rdzv_backend", "c10d", "--rdzv_endpoint", "localhost:0"]
+    how += ["--redirects", "1", "--tee", "1", "--log_dir", str(tmp_path)]  # 1.13 on Python 3.11 cannot go without
+    done = subprocess.run([*torchrun, *how, str(job)], text=True, capture_output=True, timeout=DEADLINE_S)
+    assert done.returncode == 0, done.stderr
+    said = sorted(re.findall(r"rank (\d) of 2: plan (\w{12})$", done.stdout + done.stderr, re.M))
+    assert [rank for rank, _ in said] == ["0", "1"] and said[0][1] == said[1][1]
