@@ -19,6 +19,7 @@ from stowage._caches import FilledCache, with_own_caches
 from stowage._device import Device, own_bytes
 from stowage._measuring import Watch
 from stowage._moving import HostPool, Moves
+from stowage._ranks import COMMUNICATES
 from stowage._resident import DeviceMemory
 from stowage._run import Call, Run, _Other
 from stowage._sharding import gathered_whole, in_flight_bytes, is_sharded, parts_of_parameters
@@ -583,7 +584,8 @@ class Chain:
         activation = run.activations.get(run.plan.first_at[block - 1], {}) if block > 1 else {}
         buffers = list(call.module.buffers())
         with self.inside(), gathered_whole(call.module):
-            costs, changed = _measuring.measure_block(call, activation, f"block {block}", buffers)
+            listening = None if self.ranks is None else self.ranks.listening(call.module)
+            costs, changed = _measuring.measure_block(call, activation, f"block {block}", buffers, listening)
         self._note_state(id(call.module), changed)
         buffer_bytes = self.device.bytes_of(buffers[place] for place in changed)
         random_bytes = self.device.bytes_of(call.random)
@@ -636,6 +638,8 @@ class Chain:
         """Whether this rank, alone, goes on without the plan: memory has run out, and other ranks wait for its gradients."""
         if self.ranks is None or self.ranks.one_schedule or not is_out_of_memory(error):
             return False
+        if COMMUNICATES in book.kept.values():
+            return False  # what it does beyond the plan might say more than others expect
         self.ranks.note(out_of_memory=True)
         book.lacked_memory = book.plan is not None
         return True

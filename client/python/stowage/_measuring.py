@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
@@ -14,6 +15,7 @@ from stowage.errors import ExecutionError
 
 if TYPE_CHECKING:
     from stowage._chain import Book, Chain
+    from stowage._ranks import Listening
 
 ROUNDS = 2  # the first warms up
 
@@ -132,11 +134,11 @@ class _Seed(torch.autograd.Function):  # type: ignore[misc]
 class _BlockMeter:
     """Runs one block aside: nothing of it reaches the caller's graph, gradients, buffers or random state."""
 
-    def __init__(self, call: Call, name: str) -> None:
+    def __init__(self, call: Call, name: str, kept: Optional[str] = None) -> None:
         self._call = call
         self._device = call.device
         self._name = name
-        self._kept: Optional[str] = None
+        self._kept = kept
         self._output_bytes = 0
         self._gradient_bytes = 0
         self._graph_bytes = 0
@@ -312,8 +314,11 @@ class _BlockMeter:
         self._sizes[field] = max(self._sizes.get(field, 0), value)
 
 
-def measure_block(call: Call, activation: Any, name: str, buffers: List[torch.Tensor]) -> Tuple[BlockCosts, List[int]]:
-    """What the block takes by this call, and which of the buffers its forward changes, by their places.
+def measure_block(
+    call: Call, activation: Any, name: str, buffers: List[torch.Tensor], listening: Optional[Listening] = None
+) -> Tuple[BlockCosts, List[int]]:
+    """What the block takes by this call, and which of the buffers its forward changes, by their places. A block that
+    communicates while somebody is ``listening`` must be kept.
 
     Raises what the block raises. Afterwards all is as before.
     """
@@ -326,16 +331,18 @@ def measure_block(call: Call, activation: Any, name: str, buffers: List[torch.Te
             tensor, version = activation[argument.place]
             aside.arguments.append(_Other(tensor, version, argument.requires_grad))
     aside.buffers = [(buffer, buffer.detach().clone()) for buffer in buffers]
-    changed, random = _find_state(aside)
+    changed, random = _find_state(aside, listening)
     aside.buffers = [aside.buffers[place] for place in changed]
-    return _BlockMeter(aside, name).costs(stateful=bool(changed), random=random), changed
+    meter = _BlockMeter(aside, name, None if listening is None else listening.heard)
+    return meter.costs(stateful=bool(changed), random=random), changed
 
 
-def _find_state(call: Call) -> Tuple[List[int], bool]:
+def _find_state(call: Call, listening: Optional[Listening]) -> Tuple[List[int], bool]:
     """Which buffers a forward changes, and whether it draws random numbers."""
     args, kwargs, _ = _BlockMeter(call, "")._arguments()
     with restored(call), torch.enable_grad():
-        call.function(*args, **kwargs)
+        with listening or contextlib.nullcontext():
+            call.function(*args, **kwargs)
         changed = [place for place, (buffer, before) in enumerate(call.buffers) if not _same(buffer, before)]
         return changed, call.device.random_state(call.random) is not call.random
 

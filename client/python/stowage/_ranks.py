@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, NamedTupl
 
 import torch
 import torch.distributed as dist
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from stowage._sharding import group_of
 from stowage._versions import is_out_of_memory, queue_callback
@@ -24,6 +25,7 @@ from stowage.planning import Plan, Profile, __version__
 if TYPE_CHECKING:
     from stowage._chain import Book, Chain
 
+COMMUNICATES = "it communicates with other ranks"
 LESS = 0.9  # of a plan's peak, where memory ran out by it
 _NEVER = 2**62  # in place of a time: its recomputes do not stop early
 
@@ -78,6 +80,21 @@ def with_costs(profile: Profile, costs: Sequence[int]) -> Profile:
         else:
             stage[_STOPPED] = stopped
     return Profile.from_dict(fields)
+
+
+class Listening(TorchDispatchMode):  # type: ignore[misc]
+    """Whether what runs meanwhile communicates with other ranks; ``heard`` says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: Optional[str] = None
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if any(kind.__name__ == "DTensor" for kind in types):
+            return NotImplemented  # it makes operations of its own first
+        if "c10d" in str(function):
+            self.heard = COMMUNICATES
+        return function(*args, **(kwargs or {}))
 
 
 class Group:
@@ -196,6 +213,11 @@ class Ranks:
             self._words = self._words._replace(**words)
         else:
             self._next_words = self._next_words._replace(**words)
+
+    def listening(self, block: torch.nn.Module) -> Optional[Listening]:
+        """For the block's first forward aside. What SyncBatchNorm says it says again in a recompute: all ranks follow one
+        schedule then."""
+        return None if any(isinstance(m, torch.nn.SyncBatchNorm) for m in block.modules()) else Listening()
 
     def end_forward(self, outputs: Iterable[Any], error: Optional[BaseException] = None) -> None:
         """After the last block's forward, or one that failed: has the words go out at the end of the backward.

@@ -20,6 +20,7 @@ from processes import DEADLINE_S, Failed, Killed, outcomes, together
 from stowage import _measuring
 from stowage.planning import Profile
 from torch import nn
+from torch.distributed.nn.functional import all_reduce
 from torch.nn.parallel import DistributedDataParallel
 
 torch.set_num_threads(1)
@@ -235,6 +236,50 @@ def test_groups_plan_for_themselves():
     found = together(4, alone_and_in_parts)
     assert {(alone, given) for alone, given, _ in found} == {(1, 2)}
     assert found[0][2] == found[2][2] and found[1][2] == found[3][2]
+
+
+class Mean(nn.Module):
+    """Less the mean of all ranks."""
+
+    def forward(self, x):
+        return torch.tanh(x - all_reduce(x.mean(0)) / dist.get_world_size())
+
+
+class SyncNorm(nn.SyncBatchNorm):
+    """As it is on a GPU."""
+
+    def forward(self, x):
+        return (x - all_reduce(x.mean(0)) / dist.get_world_size()) * self.weight + self.bias
+
+
+def with_norms(rank, kind, budget):
+    warnings.simplefilter("ignore")
+    torch.manual_seed(2)
+    DistributedDataParallel._passing_sync_batchnorm_handle = lambda *_: None  # it insists on a GPU
+    norms = [nn.Sequential(nn.Linear(WIDTH, WIDTH), Mean() if kind == "mean" else SyncNorm(WIDTH)) for _ in range(6)]
+    plain = nn.Sequential(*[norm if number % 2 else Mlp(WIDTH) for number, norm in enumerate(norms)])
+    model = stowage.wrap(copy.deepcopy(plain), budget)
+    results = []
+    for parallel in (DistributedDataParallel(plain), DistributedDataParallel(model)):
+        for step in range(4):
+            parallel.zero_grad(set_to_none=True)
+            loss = loss_of(parallel(batch(rank, step, 64 - 8 * (rank == 0 and step == 3 and kind == "sync"))))
+            loss.backward()
+            results.append([loss.detach(), *(p.grad.clone() for p in parallel.parameters())])
+    return same(results[:4], results[4:]), model.stowage.kept, model.stowage.recomputed
+
+
+@pytest.mark.parametrize("budget", ["80%", "least"])
+def test_blocks_that_communicate_run_once(budget):
+    first, second = together(2, with_norms, "mean", budget)
+    assert first == second and first[0]
+    assert first[1] == {block: "it communicates with other ranks" for block in (2, 4, 6)}
+    assert sum(first[2]) == sum(first[2][0::2]) > 0
+
+
+def test_batches_normed_by_all_ranks():
+    first, second = together(2, with_norms, "sync", "least")  # the last batches have different shapes
+    assert first == second and first[0] and not first[1] and sum(first[2][1::2]) > 0
 
 
 # -------------------------------------------------------------------- words after each step
