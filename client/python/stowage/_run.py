@@ -491,11 +491,12 @@ class Run:
         return out
 
     def _recompute_within_little(self, block: int) -> None:
+        """Where memory runs out, once more from the input, with nothing else held."""
         try:
             self._recompute_nearest(block)
             return
         except BaseException as error:
-            if len(self.activations) == 1 or not self.chain.leaves_plan(self.book, error):
+            if not self.chain.leaves_plan(self.book, error):
                 raise
         self.activations = {START: {}}
         self._leave_plan()

@@ -80,7 +80,7 @@ def _outcome(pipe, until):
 def together(ranks, function, *arguments, **how):
     """As outcomes; raises what a rank failed with."""
     returned = outcomes(ranks, function, *arguments, **how)
-    for rank, outcome in enumerate(returned):
-        if isinstance(outcome, Exception):
-            raise AssertionError(f"rank {rank}: {type(outcome).__name__} {outcome}")
+    failed = [f"rank {rank}: {type(o).__name__} {o}" for rank, o in enumerate(returned) if isinstance(o, Exception)]
+    if failed:
+        raise AssertionError("\n".join(failed))
     return returned
