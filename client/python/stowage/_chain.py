@@ -206,10 +206,15 @@ class _Parts:
         self.parameters = parts_of_parameters(block) if self._is_sharded else list(block.parameters())
         self._trained = [parameter.requires_grad for parameter in self.parameters]
         self._entries: List[Tuple[Dict[str, Any], List[Any]]] = []
-        for module in block.modules():
+        self._modules = list(block.modules())
+        for module in self._modules:
             for entries in (module._parameters, module._modules):  # buffers may be others after each forward
                 if entries and not (self._is_sharded and entries is module._parameters):
                     self._entries.append((entries, list(entries.values())))
+
+    def modes(self) -> List[bool]:
+        """Of each module: a norm that does not train, a dropout that does not drop, saves other tensors."""
+        return [module.training for module in self._modules]
 
     def hold(self) -> bool:
         """Whether the block still is of them."""
@@ -391,7 +396,7 @@ class Chain:
                 self._say(f"{type(module).__name__} was called out of order: such forwards are not planned")
                 return function(*args, **kwargs)
         if block == 1:
-            place.run = self._begin(module, args, kwargs)
+            place.run = self._begin(args, kwargs)
         run = place.run
         if run is None:
             return function(*args, **kwargs)
@@ -408,11 +413,12 @@ class Chain:
             self.ranks.end_forward(leaves_of(out))
         return out
 
-    def _begin(self, module: torch.nn.Module, args: Any, kwargs: Any) -> Run:
+    def _begin(self, args: Any, kwargs: Any) -> Run:
         if not all(parts.hold() for parts in self._parts.values()):
             self._read_parts()
         inputs = [leaf for leaf in flatten(args, kwargs)[0] if isinstance(leaf, torch.Tensor)]
-        shape = tuple((t.shape, t.dtype, t.requires_grad) for t in inputs), module.training, self.device.autocast()
+        modes = tuple([mode for parts in self._parts.values() for mode in parts.modes()])
+        shape = tuple((t.shape, t.dtype, t.requires_grad) for t in inputs), modes, self.device.autocast()
         others_bytes = self.budget.see(inputs) if isinstance(self.budget, DeviceMemory) else 0
         ranks = self.ranks
         if ranks is None:

@@ -712,6 +712,49 @@ def test_every_shape_of_batch_has_its_plan():
     assert small.store_all_peak_bytes < large.store_all_peak_bytes
 
 
+def modes_of_all(net):
+    net.eval()
+
+
+def mode_of_one_module(net):
+    net[3].eval()
+
+
+def larger_inputs(net):
+    net.x = torch.linspace(-1, 1, 64 * 64).view(64, 64)
+
+
+@pytest.mark.parametrize("change", [modes_of_all, mode_of_one_module, larger_inputs])
+def test_what_takes_other_bytes_is_measured_anew(change):
+    torch.manual_seed(0)
+    plain = nn.Sequential(*[Mlp(64) for _ in range(6)])
+    plain.x = torch.randn(32, 64)
+    model = copy.deepcopy(plain)
+
+    def step(net):
+        return step_on(net.x)(net)
+
+    stowage.wrap(model, "least")
+    for number in range(3):
+        assert_equal(outcome(model, step, number), outcome(plain, step, number))
+    before = model.stowage.profile.to_dict()["chain"]["stages"][3]["saved_bytes"]
+    for _ in range(2):  # and back
+        change(plain)
+        change(model)
+        for number in range(3):
+            assert_equal(outcome(model, step, number), outcome(plain, step, number))
+        training = model.stowage
+        assert training.measured_peak_bytes <= training.plan.peak_bytes
+        assert sum(training.recomputed) == training.plan.recomputed_forwards
+        assert training.profile.to_dict()["chain"]["stages"][3]["saved_bytes"] != before
+        for net in (plain, model):
+            net.train()
+            net.x = net.x[:32]
+        outcome(model, step)
+        assert training.profile.to_dict()["chain"]["stages"][3]["saved_bytes"] == before
+    assert len(model.stowage._chain.books) == 2
+
+
 def test_blocks_out_of_order_are_left_alone_and_said_once():
     plain = nn.Sequential(*[Mlp(8) for _ in range(3)])
     model = profiled(plain, step_on(torch.ones(2, 8)), "least")
