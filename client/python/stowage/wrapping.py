@@ -202,8 +202,8 @@ def wrap(
 
     ``cache``: a folder that keeps what was measured, and the plans that were made here; left out, the environment's
     STOWAGE_CACHE, or none. A process that trains the same model, by the same sources, with the same shapes on the same kind of
-    device trains by a plan from its first step on. That step is checked: where its peak or the buffers that it changes are
-    others, that is said, and the next step measures.
+    device trains by a plan from its first step on. That step is checked: where it takes more than its plan, or blocks change
+    other buffers, that is said, and the next step measures.
 
     ``process_group``: of torch.distributed: its ranks train by one plan, that of the least budget and the greatest costs among
     them. Left out, that of the DistributedDataParallel or fully_shard around the model, put there before or after; a model

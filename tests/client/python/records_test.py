@@ -53,7 +53,6 @@ def test_the_next_one_trains_by_the_plan_from_its_first_step_on(tmp_path, budget
     if not how:
         assert training.plan.digest == first.stowage.plan.digest
         assert sum(training.recomputed) == training.plan.recomputed_forwards > 0
-        assert training.measured_peak_bytes == first.stowage.measured_peak_bytes
 
 
 @pytest.mark.parametrize("kind", ["decoder", "buffers", "kept"])
@@ -93,11 +92,14 @@ def less_saved(record):
     record["peaks"].clear()
 
 
-def another_peak(record):
-    record["peaks"] = {digest: peak - 4096 for digest, peak in record["peaks"].items()}
+def no_overheads(record):
+    for stage in record["measured"]["stages"]:
+        stage.update({field: 0 for field in stage if field.endswith("_overhead_bytes")})
+    record["plans"].clear()
+    record["peaks"].clear()
 
 
-@pytest.mark.parametrize("change", [less_saved, another_peak])
+@pytest.mark.parametrize("change", [less_saved, no_overheads])
 def test_bytes_that_do_not_hold_are_measured_anew(tmp_path, change):
     plain, step = mlps(), step_on(torch.randn(32, 64))
     _, file = measured(plain, step, "60%", tmp_path)

@@ -100,7 +100,7 @@ model = stowage.wrap(copy.deepcopy(plain), "60%", server=sys.argv[1], cache=sys.
 for number in range(int(sys.argv[3])):
     assert_equal(outcome(model, step_on(torch.ones(32, 64)), number), outcome(plain, step_on(torch.ones(32, 64)), number))
 training = model.stowage
-print(training.source, training.is_measured_here, training.plan.digest, training.measured_peak_bytes)
+print(training.source, training.is_measured_here, training.plan.digest)
 assert sum(training.recomputed) == training.plan.recomputed_forwards > 0
 assert training.measured_peak_bytes <= training.plan.peak_bytes and not training.notes
 """
@@ -112,4 +112,4 @@ def test_a_second_process_trains_by_the_plan_from_its_first_step_on(stowaged, tm
         command = [sys.executable, "-c", FIRST_STEP, stowaged.address, tmp_path, str(steps)]
         said.append(subprocess.run(command, capture_output=True, text=True, timeout=100, check=True).stdout.split())
     assert said[0][1] == "True" and said[1][:2] == ["cache", "False"]
-    assert said[0][2:] == said[1][2:]
+    assert said[0][2] == said[1][2]  # the schedule
