@@ -342,8 +342,10 @@ class Chain:
         """Anew for new shapes: a model may be of another dtype, too."""
         for _, handle in self._accumulators:
             handle.remove()
-        trained = [entry for entries in self._by_backward for entry in entries if entry[0].requires_grad]
-        self._accumulators = [self._watched(*entry) for entry in trained]
+        of_blocks = [entry for entries in self._by_backward[:-1] for entry in entries]
+        watched = [entry for entry in of_blocks if entry[1] >= _measuring.LEAST_WATCHED_BYTES]
+        watched += self._by_backward[-1]  # of the head, and what is between stacks
+        self._accumulators = [self._watched(*entry) for entry in watched if entry[0].requires_grad]
 
     def _watched(self, parameter: torch.Tensor, size_bytes: int) -> Tuple[Any, Any]:
         """The node that a backward ends at for this parameter, which says when its gradient is there while the node is held."""

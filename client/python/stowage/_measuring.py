@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from stowage._ranks import Listening
 
 ROUNDS = 2  # the first warms up
+# Of a block's parameters whose gradients are taken out as soon as they are whole, by hooks in each step; smaller ones' are
+# after the block's backward.
+LEAST_WATCHED_BYTES = 1 << 16
 
 
 class Window(NamedTuple):
@@ -57,7 +60,7 @@ class _Arrivals:
         self._device = device
         self.bytes = 0
         self._peak = 0
-        self._mine = {id(parameter) for parameter in parameters}
+        self._mine = {id(parameter) for parameter in parameters if own_bytes(parameter) >= LEAST_WATCHED_BYTES}
         self._missing: Dict[int, int] = {}  # uses of a parameter whose gradients are not there yet
         self._summed: Set[int] = set()  # parameters of several uses
         self._handles = [node.register_hook(self._hook_of(places)) for node, places in self._users(outputs)]
