@@ -4,6 +4,11 @@
 
 #include <thread>
 
+#include "client/torch/memory/memory_meter.h"
+#include "solvers/model/units.h"
+#include "tests/client/device/training_devices.h"
+#include "tests/client/torch/held_backward.h"
+
 namespace stowage {
 namespace {
 
@@ -21,6 +26,20 @@ TEST(DeviceUse, OthersAreSeenWhetherTheyWereThereOrCame) {
   std::thread([&gpu] { const DeviceUse use(gpu); }).join();
   EXPECT_TRUE(alone.SawOthers());
   EXPECT_FALSE(DeviceWatch(gpu).SawOthers());
+}
+
+// Autograd's thread for the device still holds what a backward took.
+TEST(WaitForBackwards, WaitsUntilTheDevicesThreadHasLetGo) {
+  const TrainingDevice& device = TrainingDeviceNamed("test");
+  SKIP_IF_MISSING(device);
+  WaitForBackwards(device.device);  // makes what it keeps
+  const Bytes before = device.meter()->current();
+  const HeldBackward held(device.device);
+  EXPECT_GT(device.meter()->current(), before);
+  EXPECT_FALSE(held.has_ended());
+  WaitForBackwards(device.device);
+  EXPECT_TRUE(held.has_ended());
+  EXPECT_EQ(device.meter()->current(), before);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -12,11 +14,15 @@
 #include "client/torch/execute/executor.h"
 #include "client/torch/execute/plain_step.h"
 #include "client/torch/execute/planned_module.h"
+#include "client/torch/offload/device_use.h"
+#include "client/torch/offload/stage_timer.h"
 #include "client/torch/profile/chain_profiler.h"
+#include "client/torch/profile/cost_meter.h"
 #include "solvers/model/canonical.h"
 #include "solvers/planner.h"
 #include "solvers/schedule/instance.h"
 #include "tests/client/device/test_device.h"
+#include "tests/client/torch/held_backward.h"
 #include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_graphs.h"
 #include "tests/client/torch/test_networks.h"
@@ -55,6 +61,26 @@ Bytes BlocksOf(const TrainingDevice& device, const Step& step) {
   device.meter()->ResetPeak();
   step();
   return device.meter()->peak_block_bytes() - before;
+}
+
+// Before a run or in it: autograd's thread for the device lets go later.
+TEST(CostMeterTest, WhatABackwardLeavesOnTheDevicesThreadIsNobodysCost) {
+  const TrainingDevice& device = TrainingDeviceNamed("test");
+  WaitForBackwards(device.device);  // makes what it keeps
+  const std::unique_ptr<StageTimer> timer = device.execution->MakeTimer();
+  CostMeter costs(device.meter(), timer.get(), device.execution->granularity(), device.device);
+  Nanos time;
+  const auto nothing = [] {};
+  {
+    const HeldBackward before(device.device);
+    EXPECT_EQ(costs.Measure(nothing, &time).kept, Bytes(0));
+    EXPECT_TRUE(before.has_ended());
+  }
+  std::optional<HeldBackward> within;
+  const auto begins = [&] { within.emplace(device.device); };
+  EXPECT_EQ(costs.Measure(begins, &time).kept, Bytes(0));
+  EXPECT_TRUE(within->has_ended());
+  costs.Finish();
 }
 
 class DeviceProfileTest : public ::testing::TestWithParam<std::string> {
