@@ -157,6 +157,7 @@ Tensors NodeRunner::Call(int v, const std::vector<at::Tensor>& inputs) {
   RepeatableForward& run = runs_[static_cast<size_t>(v)];
   CountForward(v);
   const AutocastScope autocast(autocast_);
+  const InnerBackwards inner(device_);
   return run.Run(model_->node(v).buffers, device_, [&] { return CallOnce(v, inputs); });
 }
 

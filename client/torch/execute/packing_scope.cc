@@ -13,12 +13,14 @@
 #include "client/torch/base/autograd_node.h"
 #include "client/torch/base/torch_status.h"
 #include "client/torch/base/torch_version.h"
+#include "client/torch/offload/device_use.h"
 
 namespace stowage {
 
 namespace {
 
 thread_local PackingScope* current_scope = nullptr;
+thread_local const c10::Device* waits_on = nullptr;  // of InnerBackwards
 
 class DroppingHooks final : public torch::autograd::SavedVariableHooks {
  public:
@@ -31,9 +33,28 @@ class DroppingHooks final : public torch::autograd::SavedVariableHooks {
 
 std::atomic<torch::autograd::Engine*> engine_before{nullptr};
 
-// Only the hooks are other than those of the engine before. A backward that a scope's forward runs, and
-// notes on nodes for anomaly detection, are its business: Python's take the interpreter's lock and are
-// what Python expects of every node.
+// A backward in a forward, which may throw. To wait is to run one more: nothing of ours is in force then.
+class WaitAfter {
+ public:
+  WaitAfter() = default;
+  WaitAfter(const WaitAfter&) = delete;
+  WaitAfter& operator=(const WaitAfter&) = delete;
+  ~WaitAfter() {
+    if (waits_on == nullptr) return;
+    const c10::Device* const device = std::exchange(waits_on, nullptr);
+    PackingScope* const scope = std::exchange(current_scope, nullptr);
+    try {
+      WaitForBackwards(*device);
+    } catch (...) {
+      // The backward's own end says more.
+    }
+    current_scope = scope;
+    waits_on = device;
+  }
+};
+
+// Only the hooks, and when a backward ends, are other than those of the engine before. To run a backward, and notes on nodes
+// for anomaly detection, are its business: Python's take the interpreter's lock and are what Python expects of every node.
 class ScopedEngine final : public torch::autograd::Engine {
  public:
   std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
@@ -41,6 +62,7 @@ class ScopedEngine final : public torch::autograd::Engine {
     // What a compiler traces are tensors without data: it saves them itself, and refuses hooks.
     if (at::SavedTensorDefaultHooks::get_tls_state().is_tracing) return nullptr;
 #endif
+    if (current_scope == nullptr) return Before()->get_default_saved_variable_hooks();
     if (current_scope->Yields()) {
       std::unique_ptr<torch::autograd::SavedVariableHooks> theirs =
           Before()->get_default_saved_variable_hooks();
@@ -53,6 +75,7 @@ class ScopedEngine final : public torch::autograd::Engine {
                                          const torch::autograd::variable_list& inputs,
                                          bool keep_graph, bool create_graph, bool accumulate_grad,
                                          const torch::autograd::edge_list& outputs) override {
+    const WaitAfter wait;
     return Before()->execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
   }
 
@@ -85,7 +108,8 @@ torch::autograd::Engine& OwnEngine() {
 }
 
 torch::autograd::Engine& EngineOfThread() {
-  return current_scope != nullptr ? OwnEngine() : *engine_before.load();
+  const bool ours = current_scope != nullptr || waits_on != nullptr;
+  return ours ? OwnEngine() : *engine_before.load();
 }
 
 // Also again, where an embedded Python has installed its engine since.
@@ -106,6 +130,14 @@ PackingScope::PackingScope() : outer_(current_scope) {
 }
 
 PackingScope::~PackingScope() { current_scope = outer_; }
+
+InnerBackwards::InnerBackwards(c10::Device device) : device_(device), outer_(waits_on) {
+  if (device_.is_cpu()) return;  // its backwards run on the caller's thread
+  waits_on = &device_;
+  EnsureInstalled();
+}
+
+InnerBackwards::~InnerBackwards() { waits_on = outer_; }
 
 std::unique_ptr<torch::autograd::SavedVariableHooks> DropSavedScope::MakeHooks() {
   return std::make_unique<DroppingHooks>();

@@ -6,6 +6,7 @@
 #ifndef STOWAGE_CLIENT_TORCH_EXECUTE_PACKING_SCOPE_H_
 #define STOWAGE_CLIENT_TORCH_EXECUTE_PACKING_SCOPE_H_
 
+#include <c10/core/Device.h>
 #include <torch/csrc/autograd/saved_variable_hooks.h>
 
 #include <memory>
@@ -39,6 +40,21 @@ class PackingScope {
 class DropSavedScope : private PackingScope {
  private:
   std::unique_ptr<torch::autograd::SavedVariableHooks> MakeHooks() override;
+};
+
+// While an object of this class lives, a backward that this thread runs ends when autograd's thread for the device has let go
+// of it (WaitForBackwards). Else that thread holds gradients for moments, which a forward with a backward inside would find
+// in its peak in one run and not in the next.
+class InnerBackwards {
+ public:
+  explicit InnerBackwards(c10::Device device);
+  ~InnerBackwards();
+  InnerBackwards(const InnerBackwards&) = delete;
+  InnerBackwards& operator=(const InnerBackwards&) = delete;
+
+ private:
+  const c10::Device device_;
+  const c10::Device* outer_;
 };
 
 }  // namespace stowage

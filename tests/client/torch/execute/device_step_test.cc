@@ -228,6 +228,37 @@ TEST(DeviceBackward, RootsComeInTheOrderOfTheirNumbers) {
   }
 }
 
+// Autograd's thread for the device holds that backward's gradient while the forward goes on, or not any more.
+TEST(InnerBackward, AStageWithOneTakesTheSameEachTime) {
+  const TrainingDevice& device = TrainingDeviceNamed("test");
+  ChainModel model("inner");
+  model.AddStage("fc", "linear", nn::Linear(64, 64));
+  ModelStage stage;
+  stage.name = stage.op_kind = "inner";
+  stage.must_keep = true;
+  stage.forward = [](const at::Tensor& x) {
+    at::Tensor slope = torch::autograd::grad({x.pow(2).sum()}, {x}, {}, true)[0].detach().sum();
+    return x.exp().exp() * slope;
+  };
+  model.AddStage(std::move(stage));
+  model.SetLoss("sum", Sum);
+  MoveTo(device.device, model);
+  const at::Tensor input = torch::rand({32, 64}).to(device.device);
+  const Chain chain = ChainWithTimes(model, input, input, device.execution);
+  const auto executor =
+      Executor::Create(&model, chain, StoreAllSchedule(chain), device.execution).value();
+  Bytes peak;
+  for (int step = 0; step < 40; ++step) {
+    const auto report = executor->Step(input, input);
+    ASSERT_TRUE(report.ok()) << report.status();
+    if (step == 0) peak = report->peak_blocks;
+    EXPECT_EQ(report->peak_blocks, peak) << step;
+    EXPECT_EQ(
+        ChainWithTimes(model, input, input, device.execution).stage(2).forward_saving_overhead,
+        chain.stage(2).forward_saving_overhead);
+  }
+}
+
 // A model with two outputs, losses both, and a caller who begins the backward at them.
 class TwoRootsTest : public testing::TestWithParam<std::string> {
  protected:

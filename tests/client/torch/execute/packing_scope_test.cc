@@ -7,10 +7,13 @@
 #include <torch/csrc/autograd/saved_variable_hooks.h>
 #include <torch/torch.h>
 
+#include <cstdint>
 #include <memory>
 #include <thread>
 
 #include "client/torch/base/torch_version.h"
+#include "tests/client/device/training_devices.h"
+#include "tests/client/torch/held_backward.h"
 
 namespace stowage {
 namespace {
@@ -121,6 +124,36 @@ TEST(PackingScope, ABackwardInAScopeIsRunByTheEngineThatIsInstalled) {
   EXPECT_GT(foreign.notes, notes);
   loss.backward();
   EXPECT_TRUE(x.grad().equal(expected));
+}
+
+// What autograd's thread for the device holds of a backward would else be in a forward's peak, or not.
+TEST(InnerBackwards, EndWhenTheDevicesThreadHasLetGo) {
+  const TrainingDevice& device = TrainingDeviceNamed("test");
+  SKIP_IF_MISSING(device);
+  { const HeldBackward counts(device.device); }
+  const at::Tensor x = torch::ones({8}).to(device.device).requires_grad_();
+  const auto asked = [&x] {
+    const int64_t before = BackwardsAsked();
+    EXPECT_TRUE(torch::autograd::grad({x.exp().sum()}, {x})[0].defined());
+    return BackwardsAsked() - before;
+  };
+  EXPECT_EQ(asked(), 1);
+  {
+    const InnerBackwards waits(device.device);
+    EXPECT_EQ(asked(), 2);
+    CountingScope scope;
+    EXPECT_EQ(asked(), 2);
+    EXPECT_GT(scope.saved(), 0);
+    const InnerBackwards of_the_cpu(c10::kCPU);
+    EXPECT_EQ(asked(), 2);
+  }
+  EXPECT_EQ(asked(), 1);
+  // One that throws ends, too.
+  const InnerBackwards waits(device.device);
+  const int64_t before = BackwardsAsked();
+  EXPECT_THROW(torch::autograd::grad({x.exp().sum()}, {torch::ones({1}).requires_grad_()}),
+               c10::Error);
+  EXPECT_EQ(BackwardsAsked() - before, 2);
 }
 
 // What a compiler traces within a stage.
