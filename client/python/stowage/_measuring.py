@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
+import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
+from contextlib import nullcontext
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    ContextManager,
+    Dict,
+    Iterable,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
 
 import torch
 
@@ -134,6 +148,32 @@ class _Seed(torch.autograd.Function):  # type: ignore[misc]
         return tuple(torch.ones(shape, dtype=dtype, device=device) for shape, dtype, device in ctx.like)
 
 
+class _HeldBackwards:
+    """What backwards that this thread's forward runs give is held until the forward ends: autograd's thread for a device may
+    hold it that long, or not. So it is counted each time."""
+
+    def __init__(self) -> None:
+        self._held: List[Any] = []
+
+    def __enter__(self) -> None:
+        self._thread = threading.get_ident()
+        self._engine = torch.autograd.Variable._execution_engine
+        torch.autograd.Variable._execution_engine = self
+
+    def __exit__(self, *error: Any) -> None:
+        torch.autograd.Variable._execution_engine = self._engine
+        self._held.clear()
+
+    def run_backward(self, *args: Any, **kwargs: Any) -> Any:
+        given = self._engine.run_backward(*args, **kwargs)
+        if threading.get_ident() == self._thread:
+            self._held.append(given)
+        return given
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+
 class _BlockMeter:
     """Runs one block aside: nothing of it reaches the caller's graph, gradients, buffers or random state."""
 
@@ -220,8 +260,10 @@ class _BlockMeter:
     def _saving_pass(self) -> None:
         """A forward that saves, and its backward."""
         args, kwargs, sources = self._arguments()
+        by_thread = self._kept is not None and self._device.type != "cpu"
+        inner: ContextManager[None] = _HeldBackwards() if by_thread else nullcontext()
         with restored(self._call), torch.enable_grad():
-            with _Measured(self._device) as forward:
+            with _Measured(self._device) as forward, inner:
                 out = self._call.function(*args, **kwargs)
         outputs = [leaf for leaf in leaves_of(out) if isinstance(leaf, torch.Tensor)]
         self._output_bytes = self._device.bytes_of(outputs)
@@ -344,7 +386,7 @@ def _find_state(call: Call, listening: Optional[Listening]) -> Tuple[List[int], 
     """Which buffers a forward changes, and whether it draws random numbers."""
     args, kwargs, _ = _BlockMeter(call, "")._arguments()
     with restored(call), torch.enable_grad():
-        with listening or contextlib.nullcontext():
+        with listening or nullcontext():
             call.function(*args, **kwargs)
         changed = [place for place, (buffer, before) in enumerate(call.buffers) if not _same(buffer, before)]
         return changed, call.device.random_state(call.random) is not call.random

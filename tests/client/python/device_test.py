@@ -10,7 +10,7 @@ import stowage
 import torch
 from comparing import assert_equal, outcome, step_on
 from comparing import profiled as profiled_by
-from networks import MODELS, ConvNorm, Lstm, Mlp, WritesInput
+from networks import MODELS, ConvNorm, InnerBackward, Lstm, Mlp, WritesInput
 from schedules import random_schedule, recomputes
 from torch import nn
 from wrapping_test import accumulated, double, follow, from_another_thread, interleaved, retained
@@ -135,6 +135,35 @@ def test_blocks_that_must_be_kept_are_found(here):
     for number in range(3):
         assert_equal(outcome(model, step, number), outcome(plain, step, number))
     assert list(model.stowage.kept) == [3]
+
+
+class WideAfterBackward(InnerBackward):
+    """Most of its memory comes when it has let go of what its backward gave."""
+
+    def forward(self, x):
+        inner = x.detach().requires_grad_()
+        with torch.enable_grad():
+            (gradient,) = torch.autograd.grad(torch.tanh(self.linear(inner)).square().sum(), inner)
+        scale = gradient.mean()
+        del gradient
+        with torch.no_grad():
+            wide = torch.cat([x] * 8).exp().mean()
+        return self.linear(x) * scale + wide
+
+
+def test_what_a_backward_in_a_forward_gives_is_counted_to_its_end(here):
+    """Autograd's thread for the device may hold it that long."""
+    torch.manual_seed(2)
+    rows, width = 64, 128
+
+    def overhead_bytes():
+        plain = nn.Sequential(Mlp(width), WideAfterBackward(width), Mlp(width)).to(here)
+        model = profiled(plain, seeded(step_on(torch.randn(rows, width).to(here))))
+        assert list(model.stowage.kept) == [2]
+        return model.stowage.profile.to_dict()["chain"]["stages"][1]["forward_saving_overhead_bytes"]
+
+    # Two tensors of eight, and the gradient, beyond the output and the input.
+    assert {overhead_bytes() for _ in range(6)} == {15 * 4 * rows * width}
 
 
 def test_what_cannot_be_measured_is_refused(here):
