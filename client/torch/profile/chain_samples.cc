@@ -57,9 +57,8 @@ absl::StatusOr<Chain> MakeChain(const ChainModel& model, Bytes input,
   for (int l = 1; l <= model.length() + 1; ++l) {
     absl::StatusOr<Stage> stage = Combine(model, l, passes, with_times);
     if (!stage.ok()) return stage.status();
-    stage->forward_saving_overhead += beside;
-    stage->forward_overhead += beside;
-    stage->backward_overhead += beside;
+    // One of these gradients is in memory at any time, by which copies are counted, too.
+    stage->output_gradient += beside;
     if (l > model.length()) {
       stage->name = "loss";
       stage->op_kind = model.loss_op_kind();
@@ -76,7 +75,6 @@ absl::StatusOr<Chain> MakeChain(const ChainModel& model, Bytes input,
     stage->must_keep = described.must_keep || hidden_state;
     if (stage->recomputable()) {
       SetStoppedRecompute(passes, static_cast<size_t>(l), with_times, &*stage);
-      if (stage->recompute_saving_overhead) *stage->recompute_saving_overhead += beside;
     }
     spec.stages.push_back(*std::move(stage));
   }

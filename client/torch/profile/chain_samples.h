@@ -17,9 +17,9 @@ namespace stowage {
 // breaks a rule of Chain::Create. O(stages passes).
 //
 // `beside`: held for the whole step, and none of what a plan may move or drop, as side inputs. A chain has no such bytes of
-// its own: they are part of all overheads, so that no instruction fits without them. Predicted peaks are exact for plans
-// that only recompute. A copy has no overhead: where one starts at a plan's peak, the prediction lacks up to these bytes. With
-// gradients of side inputs, which are counted from the beginning, it is an upper bound.
+// its own, but from a step's start to the backward of stage 1 it holds one stage's output gradient, or the loss's: so they
+// are part of all of these, and count whatever an instruction does. With gradients of side inputs, which are counted from
+// the beginning, predicted peaks are an upper bound.
 absl::StatusOr<Chain> MakeChain(const ChainModel& model, Bytes input,
                                 const Passes<StageSample>& passes, bool with_times,
                                 Bytes beside = Bytes(0));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
@@ -11,6 +12,13 @@
 #include "client/torch/profile/chain_samples.h"
 #include "client/torch/profile/graph_samples.h"
 #include "client/torch/profile/profile_passes.h"
+#include "solvers/model/chain.h"
+#include "solvers/model/transfer_model.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/instance.h"
+#include "solvers/schedule/schedule.h"
+#include "solvers/schedule/simulation.h"
+#include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_networks.h"
 
 namespace stowage {
@@ -55,6 +63,29 @@ TEST(MakeChain, BytesAreThoseOfEveryPassAndOverheadsTheLargest) {
   }
   // The next stage makes it.
   EXPECT_THAT(std::string(refused(Pass(1000, 1800, 901, 7)).message()), HasSubstr("loss"));
+}
+
+// Side inputs, say.
+TEST(MakeChain, WhatIsHeldBesideIsThereWhateverAPlanDoes) {
+  const Passes<StageSample> passes = {Pass(1000, 1800, 900, 7)};
+  const Chain alone = MakeChain(OneStage(), Bytes(100), passes, false).value();
+  const Chain with = MakeChain(OneStage(), Bytes(100), passes, false, Bytes(5000)).value();
+  const TransferModel link = FastLink(/*full_duplex=*/true);
+  // The most is there while the input comes back.
+  const Schedule schedule = {ForwardSave(1),
+                             OffloadStart(TensorKind::kActivation, 0),
+                             OffloadWait(TensorKind::kActivation, 0),
+                             ForwardSave(2),
+                             Backward(2),
+                             PrefetchStart(TensorKind::kActivation, 0),
+                             PrefetchWait(TensorKind::kActivation, 0),
+                             Backward(1)};
+  std::vector<TimelinePoint> of_alone, of_both;
+  ASSERT_TRUE(Evaluator(Instance(alone, link)).Run(schedule, &of_alone).ok());
+  ASSERT_TRUE(Evaluator(Instance(with, link)).Run(schedule, &of_both).ok());
+  for (size_t i = 0; i + 1 < schedule.size(); ++i) {
+    EXPECT_EQ(of_both[i].running, of_alone[i].running + Bytes(5000)) << i;
+  }
 }
 
 // A GPU that nothing runs on.
