@@ -1,5 +1,7 @@
 #include "client/torch/base/tensor_storage.h"
 
+#include <ATen/Functions.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -42,6 +44,25 @@ c10::intrusive_ptr<c10::StorageImpl> NewStorage(size_t bytes, c10::DataPtr data)
   return c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes,
                                                std::move(data), /*allocator=*/nullptr,
                                                /*resizable=*/false);
+}
+
+at::Tensor OnStorage(c10::intrusive_ptr<c10::StorageImpl> storage, const at::Tensor& like) {
+  return at::empty({0}, like.options())
+      .set_(c10::Storage(std::move(storage)), like.storage_offset(), like.sizes(), like.strides());
+}
+
+WeakTensor::WeakTensor(const at::Tensor& tensor) {
+  c10::StorageImpl* const storage = StorageOf(tensor);
+  if (storage == nullptr) return;
+  const auto held = c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(storage);
+  storage_ = c10::weak_intrusive_ptr<c10::StorageImpl>(held);
+  place_ =
+      OnStorage(NewStorage(storage->nbytes(), c10::DataPtr(nullptr, storage->device())), tensor);
+}
+
+at::Tensor WeakTensor::Lock() const {
+  c10::intrusive_ptr<c10::StorageImpl> storage = storage_.lock();
+  return storage ? OnStorage(std::move(storage), place_) : at::Tensor();
 }
 
 }  // namespace stowage

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 #include <c10/core/StorageImpl.h>
+#include <c10/util/intrusive_ptr.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -29,6 +30,22 @@ c10::Device DeviceOf(const std::vector<at::Tensor>& tensors);
 
 // With this memory, of as many bytes; never resized.
 c10::intrusive_ptr<c10::StorageImpl> NewStorage(size_t bytes, c10::DataPtr data);
+
+// Placed in a storage as another tensor is in its own.
+at::Tensor OnStorage(c10::intrusive_ptr<c10::StorageImpl> storage, const at::Tensor& like);
+
+// A tensor as long as others hold its memory. Holds none itself.
+class WeakTensor {
+ public:
+  WeakTensor() = default;
+  explicit WeakTensor(const at::Tensor& tensor);
+  // Undefined where nobody holds it any more, as after construction by default.
+  at::Tensor Lock() const;
+
+ private:
+  at::Tensor place_;  // without memory
+  c10::weak_intrusive_ptr<c10::StorageImpl> storage_{c10::intrusive_ptr<c10::StorageImpl>()};
+};
 
 }  // namespace stowage
 

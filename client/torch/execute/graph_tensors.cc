@@ -54,8 +54,12 @@ void GraphTensors::Run(const Instruction& i) {
   i.op == Op::kDiscard ? Discard(i.tensor, i.stage - 1) : Transfer(i);
 }
 
+// As of chains, storages stay known.
 absl::Status GraphTensors::Release() {
-  vertices_.clear();
+  for (VertexState& held : vertices_) {
+    held.extras.clear();
+    held.made.Release();
+  }
   return copies_.ReturnLent();
 }
 

@@ -47,18 +47,6 @@ bool AsksForGradient(const at::Tensor& tensor) {
   return tensor.defined() && tensor.requires_grad();
 }
 
-void CheckMayRun(const PlanCursor* cursor) {
-  if (at::GradMode::is_enabled()) {
-    ThrowStatus(absl::UnimplementedError("a planned step has no gradient of its gradient"));
-  }
-  if (cursor == nullptr) {
-    ThrowStatus(
-        absl::FailedPreconditionError("Trying to backward through a planned step a second time: "
-                                      "what it held for that is freed. "
-                                      "Set retain_graph the first time."));
-  }
-}
-
 }  // namespace
 
 TensorVersions::TensorVersions(std::string what, const std::vector<at::Tensor>& tensors)
@@ -76,6 +64,19 @@ void TensorVersions::CheckUnchanged() const {
         absl::StrCat(what_, " ", i,
                      " of a planned step was written over between its forward and its backward, "
                      "which runs parts of the forward again")));
+  }
+}
+
+void PlanCursor::CheckMayRun(const PlanCursor* cursor) {
+  if (cursor == nullptr) {
+    ThrowStatus(
+        absl::FailedPreconditionError("Trying to backward through a planned step a second time: "
+                                      "what it held for that is freed. "
+                                      "Set retain_graph the first time."));
+  }
+  if (at::GradMode::is_enabled()) {
+    cursor->plan_->open_backwards.Begin();  // autograd's queues have what else was ready
+    ThrowStatus(absl::UnimplementedError("a planned step has no gradient of its gradient"));
   }
 }
 
@@ -226,6 +227,7 @@ PlanCursor::PlanCursor(std::shared_ptr<const StepPlan> plan, Inputs inputs, Tens
       targets_(std::move(targets)),
       runner_(plan_->model.get(), plan_->device->device()),
       inputs_(std::move(inputs)),
+      put_(inputs_.sources.size()),
       tensors_(plan_->HoldNothing()),
       slots_(static_cast<size_t>(model_.size())),
       boundaries_(model_.ForEachOutput<NodePtrTo<Boundary>>()),
@@ -272,9 +274,21 @@ void PlanCursor::PutSources(int v) {
   for (size_t i = 0; i < inputs_.sources.size(); ++i) {
     if (model_.inputs()[i].node != v) continue;
     at::Tensor& source = inputs_.sources[i];
-    tensors.push_back(inputs_.repeats ? source : std::exchange(source, {}));
+    put_[i] = WeakTensor(source);
+    tensors.push_back(inputs_.keeps ? source : std::exchange(source, {}));
   }
   tensors_->PutSource(v, tensors);
+}
+
+void PlanCursor::TakeSourcesBack() {
+  for (size_t i = 0; i < put_.size(); ++i) {
+    at::Tensor& source = inputs_.sources[i];
+    if (!source.defined()) source = put_[i].Lock();
+    if (source.defined()) continue;
+    ThrowStatus(absl::FailedPreconditionError(
+        absl::StrCat("a second backward runs the forward again, but nobody holds ",
+                     plan_->NameOfSource(model_.inputs()[i]), " any more")));
+  }
 }
 
 InstructionRunner PlanCursor::Runner() {
@@ -742,9 +756,10 @@ void PlanCursor::CheckMayBegin() const {
 }
 
 void PlanCursor::BeginAgain() {
-  if (!inputs_.repeats) {
+  if (!plan_->in_engine_order) {
     ThrowStatus(absl::UnimplementedError(
-        "Trying to backward through a planned graph a second time, which it cannot do"));
+        "Trying to backward a second time through a planned graph whose backwards come in another "
+        "order than autograd's, which it cannot do"));
   }
   for (int v = 0; v < model_.size(); ++v) {
     if (plan_->recomputable[static_cast<size_t>(v)]) continue;
@@ -752,6 +767,7 @@ void PlanCursor::BeginAgain() {
         absl::StrCat("a second backward runs the forward again, but ", plan_->NameOf(v),
                      " must not run twice in a step")));
   }
+  TakeSourcesBack();
   for (SavedSlots& slots : slots_) slots.Drop();
   const absl::Status has_sources = tensors_->Release();
   if (!has_sources.ok()) ThrowStatus(has_sources);

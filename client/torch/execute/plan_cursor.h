@@ -28,6 +28,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/torch/base/autograd_node.h"
+#include "client/torch/base/tensor_storage.h"
 #include "client/torch/base/tensors.h"
 #include "client/torch/execute/backward_end.h"
 #include "client/torch/execute/held_tensors.h"
@@ -66,11 +67,11 @@ class TensorVersions {
 class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
  public:
   // `sources`: tensors of the model's inputs (SourceFor), in their order. `edges`: where their gradients go, invalid or
-  // left out where they ask for none. `repeats`: keeps the sources, so that there may be more backwards than one.
+  // left out where they ask for none. `keeps`: holds on to the sources, for more backwards than one; else there may be more while others hold them.
   struct Inputs {
     std::vector<at::Tensor> sources;
     torch::autograd::edge_list edges;
-    bool repeats = false;
+    bool keeps = false;
   };
   PlanCursor(std::shared_ptr<const StepPlan> plan, Inputs inputs, Tensors targets,
              OnGradientReady ready);
@@ -138,6 +139,8 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   void CheckParameters(int v, const std::vector<at::Tensor>& outputs) const;
   // Tensors of an input.
   void PutSources(int v);
+  // Those that were put there, as far as somebody holds them. Throws where nobody does.
+  void TakeSourcesBack();
   // Runs a forward of v, which returns its outputs or nothing if they have no memory of their own; keeps what of its
   // extras the plan moves.
   void RunForExtras(int v, bool saves, const std::function<Tensors()>& forward);
@@ -168,6 +171,8 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   void RunOwnBackward(int v);
   // All of them, from the gradients of losses.
   void BackwardFrom(const std::vector<NodeOutput>& losses, std::vector<at::Tensor> gradients);
+  // Of a backward that comes to a node of the cursor's. Null: the graph let go of it.
+  static void CheckMayRun(const PlanCursor* cursor);
   // Of the caller's backward, which begins.
   void CheckMayBegin() const;
   // What is left of the plan after the backward, which calls it where it ends well.
@@ -184,6 +189,7 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   const Tensors targets_;
   NodeRunner runner_;
   Inputs inputs_;
+  std::vector<WeakTensor> put_;  // sources that went where the plan has them
   std::unique_ptr<HeldTensors> tensors_;
   std::vector<SavedSlots> slots_;              // by vertex
   PerOutput<NodePtrTo<Boundary>> boundaries_;  // while nodes run forward first

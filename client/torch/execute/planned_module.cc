@@ -136,7 +136,7 @@ absl::StatusOr<std::vector<at::Tensor>> PlannedModule::ForwardByPlan(
                                                 : torch::autograd::Edge());
   }
   given.sources = executor_->SourcesOf(std::move(inputs), targets, /*lent=*/false);
-  given.repeats = plan->chain != nullptr;
+  given.keeps = plan->chain != nullptr;
   const auto cursor =
       std::make_shared<PlanCursor>(plan, std::move(given), targets, executor_->gradient_ready_);
   if (listener != nullptr) cursor->Measure(bytes, listener->measures);

@@ -74,9 +74,10 @@ class PlannedModule {
   //
   // A backward adds to the gradients of the parameters what plain training adds, or makes it one where there is none,
   // under the autocast of the forward, and gives one to a chain's input and side inputs, if they ask: the profile
-  // must know that. A second backward without retain_graph is an error; with it, all of a chain runs again from the
-  // input on, which is an error where a stage must not run twice, or of a graph. So is a parameter or an input
-  // written over between forward and backward, a gradient of gradients, and more outputs than one.
+  // must know that. A second backward without retain_graph is an error; with it, all runs again from the inputs on, which is
+  // an error where a stage or node must not run twice, and of a graph where nobody holds an input any more, or its plan's
+  // order is not autograd's. So is a parameter or an input written over between forward and backward, a gradient of
+  // gradients, an input of a graph that asks for one, and more outputs than one.
   //
   // Under NoGradGuard, or where nothing is to be trained, the model runs as it is, without a plan.
   at::Tensor forward(std::vector<at::Tensor> inputs, const Tensors& targets = {});

@@ -1,7 +1,5 @@
 #include "client/torch/offload/shared_data.h"
 
-#include <ATen/Functions.h>
-
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -10,11 +8,6 @@
 
 namespace stowage {
 namespace {
-
-at::Tensor OnStorage(StoragePtr storage, const at::Tensor& like) {
-  return at::empty({0}, like.options())
-      .set_(c10::Storage(std::move(storage)), like.storage_offset(), like.sizes(), like.strides());
-}
 
 using Share = std::shared_ptr<c10::DataPtr>;
 

@@ -21,6 +21,7 @@
 #include "solvers/schedule/gradient_sums.h"
 #include "solvers/schedule/instance.h"
 #include "tests/client/torch/autocast.h"
+#include "tests/client/torch/error_of.h"
 #include "tests/client/torch/test_graphs.h"
 
 namespace stowage {
@@ -188,15 +189,21 @@ TEST(GraphOrder, BackwardsInAnotherOrderThanAutogradsAreDrivenByThePlan) {
                   as_autograd);
         const auto planned = PlannedModule::Create(&graph_.model, graph, schedule).value();
         Rewind();
-        const at::Tensor loss = planned->forward(Inputs());
+        const std::vector<at::Tensor> inputs = Inputs();
+        const at::Tensor loss = planned->forward(inputs);
         const auto& losses = loss.grad_fn()->next_edges();
         EXPECT_EQ(losses[0].function->name() == "StowageBackward", !as_autograd)
             << losses[0].function->name();
         EXPECT_EQ(losses[0].function == losses[1].function, !as_autograd);
-        loss.backward();
+        loss.backward({}, /*retain_graph=*/true);
         const GraphOutcome done = After(loss.item<double>());
         EXPECT_EQ(done.gradients, plain.gradients);
         EXPECT_TRUE(done.random == plain.random);
+        const std::string again = ErrorOf([&] { loss.backward({}, /*retain_graph=*/true); });
+        const std::string refused = "another order than autograd's, which it cannot do";
+        EXPECT_THAT(again, HasSubstr(as_autograd ? "nothing" : refused));
+        EXPECT_THAT(ErrorOf([&] { loss.backward({}, true, /*create_graph=*/true); }),
+                    HasSubstr("no gradient of its gradient"));
       }
     }
   };

@@ -207,7 +207,129 @@ TEST_P(PlannedGraphTest, ItsPeakIsThePlans) {
   }
 }
 
+// Backwards through graphs that are kept, as the caller has them: `loss` makes one of a batch that he holds.
+using Backwards = std::function<void(const LossOfBatch& loss)>;
+
+class KeptGraphTest : public PlannedGraphTest {
+ protected:
+  // After these backwards, of which the first forward's loss is compared, too.
+  Outcome AfterAll(const LossOfBatch& forward, const Backwards& backwards) {
+    start_->Rewind();
+    double first = 0;
+    backwards([&] {
+      const at::Tensor loss = forward();
+      if (first == 0) first = loss.item<double>();
+      return loss;
+    });
+    return Outcome::Of(model_, first);
+  }
+
+  void ExpectLikePlain(const Backwards& backwards) {
+    const auto train = [&](const LossOfBatch& forward) {
+      return AfterAll(forward, [&](const LossOfBatch& loss) {
+        const ScopedAutocast autocast(GetParam(), /*remember_casts=*/false);
+        backwards(loss);
+      });
+    };
+    const Outcome plain = train([this] {
+      at::Tensor sum;
+      for (const at::Tensor& loss : PlainLosses(model_, {input_}, target_)) {
+        sum = sum.defined() ? sum + loss : loss;
+      }
+      return sum;
+    });
+    ExpectGradients(model_);
+    for (const Schedule& schedule : {StoreAllSchedule(graph()), TightSchedule()}) {
+      const auto planned = PlannedModule::Create(&model_, graph(), schedule).value();
+      const Bytes live = TrackingAllocator::Get()->current();
+      ExpectEqual(plain, train([&] { return planned->forward({input_}, target_); }));
+      EXPECT_EQ(TrackingAllocator::Get()->current(), live);
+    }
+  }
+
+  static void Backward(const at::Tensor& loss, bool keep) {
+    const ScopedAutocast off(false);
+    loss.backward({}, keep);
+  }
+
+  std::vector<at::Tensor> Trained() const {
+    std::vector<at::Tensor> trained;
+    for (const at::Tensor& parameter : model_.parameters()) {
+      if (parameter.requires_grad()) trained.push_back(parameter);
+    }
+    return trained;
+  }
+};
+
+TEST_P(KeptGraphTest, MayBeGoneThroughAgain) {
+  ExpectLikePlain([](const LossOfBatch& forward) {
+    const at::Tensor loss = forward();
+    Backward(loss, /*keep=*/true);
+    Backward(loss * 3, /*keep=*/true);
+    Backward(loss, /*keep=*/false);
+    EXPECT_THAT(ErrorOf([&] { Backward(loss, false); }), HasSubstr("a second time"));
+  });
+}
+
+TEST_P(KeptGraphTest, MayBeGoneThroughBetweenOthers) {
+  ExpectLikePlain([](const LossOfBatch& forward) {
+    const at::Tensor first = forward();
+    const at::Tensor second = forward();
+    Backward(second, /*keep=*/true);
+    Backward(first, /*keep=*/true);
+    const at::Tensor third = forward();
+    Backward(second, /*keep=*/false);
+    Backward(third, /*keep=*/false);
+    Backward(first, /*keep=*/false);
+  });
+}
+
+// Autograd goes through the nodes alone that lead there.
+TEST_P(KeptGraphTest, GradientsOfAPartAreThoseOfPlainTraining) {
+  const std::vector<at::Tensor> trained = Trained();
+  ExpectLikePlain([&](const LossOfBatch& forward) {
+    const at::Tensor loss = forward();
+    for (const size_t part : {trained.size() - 1, trained.size() / 2, size_t{0}}) {
+      const ScopedAutocast off(false);
+      const at::Tensor gradient =
+          torch::autograd::grad({loss}, {trained[part]}, {}, /*retain_graph=*/true)[0];
+      trained[part].mutable_grad().add_(gradient);
+    }
+    Backward(loss, /*keep=*/false);
+  });
+}
+
+TEST_P(KeptGraphTest, GradientsOfGradientsAreRefused) {
+  for (const Schedule& schedule : {StoreAllSchedule(graph()), TightSchedule()}) {
+    const auto planned = PlannedModule::Create(&model_, graph(), schedule).value();
+    const Bytes live = TrackingAllocator::Get()->current();
+    {
+      const at::Tensor loss = planned->forward({input_}, target_);
+      const ScopedAutocast off(false);
+      EXPECT_THAT(ErrorOf([&] { loss.backward({}, true, /*create_graph=*/true); }),
+                  HasSubstr("no gradient of its gradient"));
+      EXPECT_THAT(ErrorOf([&] { torch::autograd::grad({loss}, Trained(), {}, true, true); }),
+                  HasSubstr("no gradient of its gradient"));
+    }
+    // What autograd has left of them goes.
+    const torch::NoGradGuard no_grad;
+    planned->forward({input_}, target_);
+    EXPECT_EQ(TrackingAllocator::Get()->current(), live);
+  }
+}
+
+// What the plan has dropped and nobody else holds is not there to begin anew.
+TEST_P(KeptGraphTest, AnInputThatIsGoneIsNotGoneThroughAgain) {
+  for (const Schedule& schedule : {StoreAllSchedule(graph()), TightSchedule()}) {
+    const auto planned = PlannedModule::Create(&model_, graph(), schedule).value();
+    const at::Tensor loss = planned->forward(input_.clone(), target_);
+    Backward(loss, /*keep=*/true);
+    EXPECT_THAT(ErrorOf([&] { Backward(loss, true); }), HasSubstr("nobody holds node 0 (image"));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Autocast, PlannedGraphTest, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(Autocast, KeptGraphTest, testing::Bool());
 
 // The same network without losses of its own: of what two of its nodes make the caller has one.
 GraphModel TwoOutputs(bool with_hidden) {
@@ -310,6 +432,28 @@ TEST_P(GraphOutputsTest, ItsPeakIsThePlans) {
   }
 }
 
+// Of the caller's losses each by itself, or the backward in two parts.
+TEST_P(GraphOutputsTest, OutputsMayBeginBackwardsOneByOne) {
+  const auto steps = [&](const std::function<std::vector<at::Tensor>()>& forward) {
+    start_->Rewind();
+    std::vector<at::Tensor> outputs = forward();
+    for (const at::Tensor& output : outputs) output.square().mean().backward({}, true);
+    const at::Tensor loss = outputs[0].sin().sum() + outputs.back().cos().sum();
+    const std::vector<at::Tensor> gradients =
+        torch::autograd::grad({loss}, outputs, {}, /*retain_graph=*/true);
+    torch::autograd::backward(outputs, gradients);
+    return Outcome::Of(model_, loss.item<double>());
+  };
+  const Outcome plain = steps([&] { return PlainOutputs(model_, {input_}, {}); });
+  ExpectGradients(model_);
+  for (const Schedule& schedule : Schedules()) {
+    const auto planned = PlannedModule::Create(&model_, graph(), schedule).value();
+    const Bytes live = TrackingAllocator::Get()->current();
+    ExpectEqual(plain, steps([&] { return planned->ForwardAll({input_}); }));
+    EXPECT_EQ(TrackingAllocator::Get()->current(), live);
+  }
+}
+
 // An output that nobody's loss reads gets no gradient, and what the caller keeps of one is his.
 TEST_P(GraphOutputsTest, OutputsMayBeLeftOutOrKept) {
   const auto forwards = [&](const std::function<std::vector<at::Tensor>()>& forward) {
@@ -343,14 +487,11 @@ class PlannedGraphRulesTest : public PlannedGraphTest {};
 TEST_P(PlannedGraphRulesTest, WhatItCannotDoIsSaid) {
   const auto planned = PlannedModule::Create(&model_, graph(), StoreAllSchedule(graph())).value();
   const LossOfBatch forward = PlannedLoop(planned.get());
-  at::Tensor loss = forward();
-  loss.backward({}, /*retain_graph=*/true);
-  EXPECT_THAT(ErrorOf([&] { loss.backward(); }), HasSubstr("a second time"));
   EXPECT_THAT(ErrorOf([&] { planned->forward(std::vector<at::Tensor>(), target_); }),
               HasSubstr("there are 0 inputs"));
   EXPECT_THAT(ErrorOf([&] { planned->forward({input_.clone().requires_grad_()}, target_); }),
               HasSubstr("asks for a gradient"));
-  loss = forward();
+  const at::Tensor loss = forward();
   {
     const torch::NoGradGuard no_grad;
     at::Tensor(model_.parameters()[0]).mul_(2);
