@@ -47,9 +47,9 @@ class CountingEngine final : public Engine {
     return asked_;
   }
   // Or until somebody says that it is enough.
-  void WaitForMoreThan(int64_t asked, const bool* enough) {
+  void WaitFor(int64_t asked, const bool* enough) {
     std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait(lock, [&] { return asked_ > asked || *enough; });
+    changed_.wait(lock, [&] { return asked_ >= asked || *enough; });
   }
   void Say(bool* enough) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -80,15 +80,15 @@ class Holding final : public torch::autograd::Node {
 
 }  // namespace
 
-HeldBackward::HeldBackward(c10::Device device) {
+HeldBackward::HeldBackward(c10::Device device, int64_t others) {
   torch::autograd::set_default_engine_stub(&CountingEngine::Stub);
-  const int64_t asked = CountingEngine::Get().asked();
+  const int64_t asked = CountingEngine::Get().asked() + others;
   const at::Tensor nothing = at::empty({0}, at::TensorOptions(device));
   thread_ = std::thread([this, asked, nothing] {
     is_held = true;
     const auto hold = [this, asked] {
       begun_.set_value();
-      CountingEngine::Get().WaitForMoreThan(asked, &enough_);
+      CountingEngine::Get().WaitFor(asked, &enough_);
       ended_ = true;
     };
     Engine::get_default_engine().execute(

@@ -1,4 +1,4 @@
-// Work on the thread that autograd has for a device, which lasts until somebody else asks autograd for a backward.
+// Work on the thread that autograd has for a device, which lasts until others ask autograd for backwards.
 #ifndef STOWAGE_TESTS_CLIENT_TORCH_HELD_BACKWARD_H_
 #define STOWAGE_TESTS_CLIENT_TORCH_HELD_BACKWARD_H_
 
@@ -17,13 +17,14 @@ class HeldBackward {
  public:
   static constexpr int64_t kElements = 1000;
 
-  explicit HeldBackward(c10::Device device);
+  // Until that many others are asked for.
+  explicit HeldBackward(c10::Device device, int64_t others = 1);
   // Lets it go on, in any case.
   ~HeldBackward();
   HeldBackward(const HeldBackward&) = delete;
   HeldBackward& operator=(const HeldBackward&) = delete;
 
-  // Whether the work is done: not before this thread, or another that did not begin it, has asked for a backward.
+  // Whether the work is done.
   bool has_ended() const { return ended_; }
 
  private:

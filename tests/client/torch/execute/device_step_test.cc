@@ -22,6 +22,7 @@
 #include "solvers/schedule/instance.h"
 #include "tests/client/device/test_device.h"
 #include "tests/client/torch/error_of.h"
+#include "tests/client/torch/held_backward.h"
 #include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_graphs.h"
 #include "tests/client/torch/test_networks.h"
@@ -256,6 +257,31 @@ TEST(InnerBackward, AStageWithOneTakesTheSameEachTime) {
     EXPECT_EQ(
         ChainWithTimes(model, input, input, device.execution).stage(2).forward_saving_overhead,
         chain.stage(2).forward_saving_overhead);
+  }
+}
+
+// What a backward that failed left in the queue of the device's thread, and what that thread ran last.
+TEST(DeviceBackward, EmptyQueuesWaitsForTheDevicesThread) {
+  const c10::Device device = TrainingDeviceNamed("test").device;
+  // Of the calling thread's queue, too.
+  const HeldBackward held(device, /*others=*/2);
+  EmptyQueues(device);
+  EXPECT_TRUE(held.has_ended());
+}
+
+TEST(DeviceBackward, EndsWhenTheDevicesThreadHasLetGo) {
+  const c10::Device device = TrainingDeviceNamed("test").device;
+  { const HeldBackward counts(device); }
+  const at::Tensor x = torch::ones({4}).to(device).requires_grad_();
+  for (const bool fails : {false, true}) {
+    const at::Tensor y = x.exp().sum();
+    y.register_hook([fails](const at::Tensor& gradient) {
+      TORCH_CHECK(!fails, "a hook fails");
+      return gradient;
+    });
+    const int64_t before = BackwardsAsked();
+    EXPECT_EQ(ErrorOf([&] { RunBackward({y}, {}); }) == "nothing", !fails);
+    EXPECT_EQ(BackwardsAsked() - before, fails ? 3 : 2);
   }
 }
 

@@ -18,6 +18,7 @@
 #include "client/torch/offload/stage_timer.h"
 #include "client/torch/profile/chain_profiler.h"
 #include "client/torch/profile/cost_meter.h"
+#include "client/torch/profile/graph_profiler.h"
 #include "solvers/model/canonical.h"
 #include "solvers/planner.h"
 #include "solvers/schedule/instance.h"
@@ -219,6 +220,19 @@ TEST_P(DeviceGraphTest, TheKeyIsTheSameWhateverTheCacheHolds) {
     EXPECT_EQ(MakePlanKey(Profiled(), {}), first) << run;
     if (HasFailure()) return;
   }
+}
+
+TEST_P(DeviceGraphTest, ColdAsWarm) {
+  const PlanKey warm = MakePlanKey(Profiled(), {});
+  ProfileOptions options;
+  options.bytes_only = true;
+  options.warmup = 0;
+  options.device = device_.execution;
+  std::thread([&] {
+    const auto cold = ProfileGraph(graph_.model, Inputs(), graph_.target, options);
+    ASSERT_TRUE(cold.ok()) << cold.status();
+    EXPECT_EQ(MakePlanKey(*cold, {}), warm);
+  }).join();
 }
 
 TEST_P(DeviceGraphTest, BlocksOfPlannedStepsAreWithinThePrediction) {
