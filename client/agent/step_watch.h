@@ -27,7 +27,7 @@ class StepWatch {
 
   int64_t steps() const { return steps_; }  // since Clear
   const StepReport& latest() const { return latest_; }
-  // Over the last `last` steps, or all that are kept. Not of nothing. O(last).
+  // Over the last `last` steps, or all that are kept; there must be one. O(last).
   Nanos MedianTime(int64_t last) const;
   Bytes MedianPeak(int64_t last) const;
 

@@ -57,7 +57,7 @@ class HostCopies {
 
   // Whether the tensor, or part of it, is on the host or on its way back.
   bool IsAway(TensorKind tensor, int stage, int part = 0) const;
-  // Drops what the host has of the tensor, all its parts; no-op if that is nothing.
+  // Drops what the host has of the tensor, all its parts; no-op where it has none.
   void Discard(TensorKind tensor, int stage);
 
   // At the end of a step, however it ended, when nothing of the step is held any more: gives up what

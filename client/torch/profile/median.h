@@ -7,7 +7,7 @@
 
 namespace stowage {
 
-// The upper one of two in the middle. Not of nothing.
+// Of one value at least. The upper one of two in the middle.
 template <class Value>
 Value Median(std::vector<Value> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);

@@ -18,7 +18,7 @@ namespace stowage {
 template <class Sample>
 using Passes = std::vector<std::vector<Sample>>;
 
-// Not of nothing. Of two in the middle the upper one.
+// Of one value at least. Of two in the middle the upper one.
 inline TimeSpread SpreadOf(std::vector<Nanos> times) {
   std::sort(times.begin(), times.end());
   const size_t quarter = (times.size() - 1) / 4;
