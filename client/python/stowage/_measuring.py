@@ -157,11 +157,12 @@ class _HeldBackwards:
 
     def __enter__(self) -> None:
         self._thread = threading.get_ident()
-        self._engine = torch.autograd.Variable._execution_engine
-        torch.autograd.Variable._execution_engine = self
+        self._asked: Any = torch.autograd.Variable
+        self._engine = self._asked._execution_engine
+        self._asked._execution_engine = self
 
     def __exit__(self, *error: Any) -> None:
-        torch.autograd.Variable._execution_engine = self._engine
+        self._asked._execution_engine = self._engine
         self._held.clear()
 
     def run_backward(self, *args: Any, **kwargs: Any) -> Any:
