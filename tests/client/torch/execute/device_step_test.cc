@@ -376,6 +376,30 @@ class CallersBackwardTest : public testing::TestWithParam<std::string>, protecte
   GraphOutcome plain_;
 };
 
+TEST_P(CallersBackwardTest, MayGoThroughAKeptGraphAgain) {
+  const std::vector<at::Tensor> inputs = Inputs();
+  const auto train = [&](const std::function<at::Tensor()>& forward) {
+    Rewind();
+    const at::Tensor first = forward();
+    const at::Tensor second = forward();
+    first.backward({}, /*retain_graph=*/true);
+    second.backward({}, /*retain_graph=*/true);
+    first.backward();
+    second.backward();
+    return After(0);
+  };
+  const GraphOutcome plain = train([&] {
+    at::Tensor sum;
+    for (const at::Tensor& loss : PlainLosses(graph_.model, inputs, graph_.target)) {
+      sum = sum.defined() ? sum + loss : loss;
+    }
+    return sum;
+  });
+  const GraphOutcome planned = train([&] { return planned_->forward(inputs, graph_.target); });
+  EXPECT_EQ(planned.gradients, plain.gradients);
+  EXPECT_TRUE(planned.random == plain.random);
+}
+
 TEST_P(CallersBackwardTest, WhatOneThatFailedLeftIsGoneAfterTheNextForward) {
   const int64_t peak = planned_->prediction().peak.value();
   const Bytes live = meter_->current();
