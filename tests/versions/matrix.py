@@ -116,7 +116,8 @@ class Wheel:
         version, cuda, self.prefix = said.split(" ", 2)
         self.environment = self._toolkit(cuda) if cuda != "-" else {}
         if not call(self.log, ROOT / "tests/run_torch", "--configure", self.prefix, self.build, "-DSTOWAGE_PYTHON=ON",
-                    f"-DPython_EXECUTABLE={self.python}", **self.environment):
+                    f"-DPython_EXECUTABLE={self.python}", f"-DSTOWAGE_SERVER_BIN={ROOT / 'build/release/bin'}",
+                    **self.environment):
             raise Failure("cannot be configured")
         return {"torch": version.split("+")[0], "cuda": cuda}
 

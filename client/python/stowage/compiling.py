@@ -22,9 +22,11 @@ from torch._inductor.custom_graph_pass import CustomPartitionerFn
 from stowage._emission import PlannedGraph
 from stowage._inductor import Inductor
 from stowage._joint import JointGraph
+from stowage._joint_plans import JointPlans
 from stowage._op_costs import Times
 from stowage.errors import Infeasible, InvalidArgument
-from stowage.planning import Budget, Frontier, Plan, Profile, __version__
+from stowage.planning import Budget, Plan, Profile, __version__
+from stowage.wrapping import Service, _service_of
 
 Model = TypeVar("Model", bound=Callable[..., Any])
 
@@ -38,6 +40,14 @@ class Planned(NamedTuple):
     predicted_peak_bytes: int  # of the graph as it runs op by op, what is in no plan among it
     saved_bytes: int  # what the forward leaves for the backward, parameters and inputs not counted
     repeated_ops: int  # runs of ops beyond their first
+    source: str  # of the plan: "local", or "cache", "solved" or "shared" of the service
+
+
+class _Fit(NamedTuple):
+    graph: PlannedGraph
+    plan: Plan
+    budget_bytes: int
+    source: str
 
 
 class Partitioner(CustomPartitionerFn):  # type: ignore[misc]
@@ -50,7 +60,9 @@ class Partitioner(CustomPartitionerFn):  # type: ignore[misc]
     ``budget``: bytes as an int, text such as "8GiB", a share such as "60%" of what the step takes if all is kept, or
     "least". It covers what ``stowage.export`` counts, of each graph by itself: where a model breaks into several, tensors
     of one that wait while another runs are not covered. ``times``: as of export; measured if left out.
-    ``deadline_s``: seconds for a plan.
+    ``deadline_s``: seconds for a plan. ``server``: the service that plans are asked of, "host:port" or a stowage.rpc.Server,
+    which says what that means; "least" is always of this process. The key is of the graph, the same in all processes and
+    ranks: times and workspaces are not in it, and what this process measures decides whether a cached plan holds here.
 
     Under inductor by itself, it plans what ops take one by one; fused kernels hold more at once. ``stowage.compile`` has
     inductor keep to the budget.
@@ -59,12 +71,16 @@ class Partitioner(CustomPartitionerFn):  # type: ignore[misc]
     Calls raise Infeasible where nothing fits the budget.
     """
 
-    def __init__(self, budget: Budget, *, times: Times = "measured", deadline_s: Optional[float] = None) -> None:
+    def __init__(
+        self, budget: Budget, *, times: Times = "measured", deadline_s: Optional[float] = None, server: Service = None
+    ) -> None:
         self.budget = budget
         self.times = times
         self.deadline_s = deadline_s
+        self.server = server
         self.planned: List[Planned] = []
-        self._frontiers: Dict[str, Frontier] = {}  # by key
+        self._service = _service_of(server)
+        self._plans: Dict[str, JointPlans] = {}  # by key
         self._reserves: Dict[str, int] = {}  # bytes by key
         self._last: Optional[PlannedGraph] = None
 
@@ -80,9 +96,11 @@ class Partitioner(CustomPartitionerFn):  # type: ignore[misc]
         gm.graph.eliminate_dead_code()
         joint = JointGraph(gm, num_fwd_outputs, self.times)
         profile = joint.profile("joint graph", self.times)
-        graph, plan, budget_bytes = self._fit(joint, profile)
+        graph, plan, budget_bytes, source = self._fit(joint, profile)
         self._last = graph
-        self.planned.append(Planned(profile, plan, budget_bytes, graph.peak_bytes, graph.saved_bytes, graph.repeated))
+        self.planned.append(
+            Planned(profile, plan, budget_bytes, graph.peak_bytes, graph.saved_bytes, graph.repeated, source)
+        )
         return _split(graph, num_fwd_outputs, static_lifetime_input_indices or [])
 
     def uuid(self) -> Any:
@@ -92,26 +110,31 @@ class Partitioner(CustomPartitionerFn):  # type: ignore[misc]
             digest.update(file.read_bytes())
         return digest.hexdigest()
 
-    def _fit(self, joint: JointGraph, profile: Profile) -> Tuple[PlannedGraph, Plan, int]:
+    def _fit(self, joint: JointGraph, profile: Profile) -> _Fit:
         """The fastest plan whose graph keeps within the budget: as it runs, it may take more than the plan says."""
         key = profile.key()
-        if key not in self._frontiers:
-            self._frontiers[key] = profile.frontier(recompute_only=True, deadline_s=self.deadline_s)
-        frontier = self._frontiers[key]
-        least = frontier.points[0].peak_bytes
-        budget_bytes = least if self.budget == "least" else profile.budget_bytes(self.budget)
-        allowed = budget_bytes - self._reserves.get(key, 0)
-        if allowed < least:
-            raise _infeasible(budget_bytes, least + budget_bytes - allowed)
-        target = allowed
-        while True:
-            plan = frontier.plan_at(target)
+        plans = self._plans.setdefault(key, JointPlans(profile, self._service, self.deadline_s))
+        if self.budget == "least":
+            plan = plans.least()
             graph = PlannedGraph(joint, plan)
-            if graph.peak_bytes <= allowed or self.budget == "least":
-                return graph, plan, max(budget_bytes, graph.peak_bytes)
-            if plan.peak_bytes <= least:
-                raise _infeasible(budget_bytes, graph.peak_bytes + budget_bytes - allowed)
-            target = max(least, min(plan.peak_bytes - 1, allowed - (graph.peak_bytes - plan.peak_bytes)))
+            return _Fit(graph, plan, max(plan.peak_bytes, graph.peak_bytes), plans.source)
+        budget_bytes = profile.budget_bytes(self.budget)
+        reserve = self._reserves.get(key, 0)
+        allowed = target = budget_bytes - reserve
+        while True:
+            try:
+                plan = plans.at(max(0, target))
+            except Infeasible:
+                break
+            graph = PlannedGraph(joint, plan)
+            if graph.peak_bytes <= allowed:
+                return _Fit(graph, plan, budget_bytes, plans.source)
+            target = min(plan.peak_bytes - 1, allowed - (graph.peak_bytes - plan.peak_bytes))
+        plan = plans.least()
+        graph = PlannedGraph(joint, plan)
+        if graph.peak_bytes <= allowed:
+            return _Fit(graph, plan, budget_bytes, plans.source)
+        raise _infeasible(budget_bytes, reserve + max(plan.peak_bytes, graph.peak_bytes))
 
     def reserve(self, excess_bytes: int) -> None:
         """Has the last graph, compiled once more, take that much less: compiled, it takes more than op by op."""
@@ -127,11 +150,11 @@ class Partitioner(CustomPartitionerFn):  # type: ignore[misc]
         return self  # inductor copies its settings
 
     def __reduce__(self) -> Tuple[Any, ...]:
-        return _partitioner, (self.budget, self.times, self.deadline_s)
+        return _partitioner, (self.budget, self.times, self.deadline_s, self.server)
 
 
-def _partitioner(budget: Budget, times: Times, deadline_s: Optional[float]) -> Partitioner:
-    return Partitioner(budget, times=times, deadline_s=deadline_s)
+def _partitioner(budget: Budget, times: Times, deadline_s: Optional[float], server: Service) -> Partitioner:
+    return Partitioner(budget, times=times, deadline_s=deadline_s, server=server)
 
 
 def _infeasible(budget_bytes: int, least: int) -> Infeasible:
@@ -144,6 +167,7 @@ def compile(
     *,
     backend: str = "inductor",
     fullgraph: bool = True,
+    server: Service = None,
     **options: Any,
 ) -> Model:
     """torch.compile, with training steps that keep within a budget. Evaluation is as with torch.compile.
@@ -151,7 +175,7 @@ def compile(
     ``budget``: as of ``Partitioner``, or a Partitioner. ``backend``: "inductor", or "aot_eager", which runs the ops of the
     joint graph as they are: gradients then are bit for bit those of torch.compile with "aot_eager". ``fullgraph``: a model
     that breaks into several graphs is refused, because the budget would hold for each by itself. ``options``: of inductor.
-    Each shape of batch is compiled, and planned, by itself.
+    Each shape of batch is compiled, and planned, by itself. ``server``: as of ``Partitioner``.
 
     The compiled model's ``stowage`` is the Partitioner, whose ``planned`` fills as graphs are compiled.
 
@@ -165,7 +189,9 @@ def compile(
     >>> planned.predicted_peak_bytes <= planned.budget_bytes, planned.repeated_ops > 0
     (True, True)
     """
-    partitioner = budget if isinstance(budget, Partitioner) else Partitioner(budget)
+    if isinstance(budget, Partitioner) and server is not None:
+        raise InvalidArgument("server: must be the Partitioner's")
+    partitioner = budget if isinstance(budget, Partitioner) else Partitioner(budget, server=server)
     if backend == "inductor":
         compiled = torch.compile(model, dynamic=False, fullgraph=fullgraph, backend=Inductor(partitioner, options))
     elif backend == "aot_eager":

@@ -120,21 +120,28 @@ class PlanService:
         self._said = False
 
     def plan(
-        self, profile: Profile, budget: Budget, *, solver: str = "", slots: int = 0, recompute_only: bool = False
+        self,
+        profile: Profile,
+        budget: Budget,
+        *,
+        solver: str = "",
+        slots: int = 0,
+        recompute_only: bool = False,
+        deadline_s: Optional[float] = None,
     ) -> Answer:
         """The service's plan; this process's own while the service is away, or slower than that.
 
         Asks by the key first, sends the profile if nothing that fits is cached or it is wanted, and accepts what the evaluator
         accepts under this profile. Waits at most ``patience_s`` longer than a solve here takes; a service that was away is
-        left alone for a while. Raises what Profile.plan raises; PermissionDenied and other errors of a service that answers;
-        InternalError for an answer that breaks the contract.
+        left alone for a while. ``deadline_s``: seconds for a solve here. Raises what Profile.plan raises; PermissionDenied and
+        other errors of a service that answers; InternalError for an answer that breaks the contract.
         """
         options = _messages.Options(solver, slots, recompute_only)
         arguments: Dict[str, Any] = options._asdict()
         budget_bytes = profile.budget_bytes(budget, solver=solver, recompute_only=recompute_only)
-        question = _Question(lambda: self._ask(profile, budget_bytes, options))
+        question = _Question(lambda: self._ask(profile, budget_bytes, options), deadline_s)
         if not self._absence.is_over():
-            return Answer(profile.plan(budget_bytes, **arguments), "local")
+            return Answer(profile.plan(budget_bytes, deadline_s=deadline_s, **arguments), "local")
         question.ask(self.server.patience_s)
         if not question.settled:
             try:
@@ -259,14 +266,14 @@ def _beyond_prediction(reply: _messages.Reply, profile: Profile, options: _messa
 class _Question:
     """What is asked on a thread of its own, and what came of it. ``stop`` ends a solve when it is settled."""
 
-    def __init__(self, ask: Callable[[], Answer]) -> None:
+    def __init__(self, ask: Callable[[], Answer], deadline_s: Optional[float]) -> None:
         self._ask = ask
         self._over = threading.Event()
         self._answer: Optional[Answer] = None
         self._error: Optional[BaseException] = None
         self.failure: Optional[StowageError] = None  # one for which this process plans itself
         self.settled = False
-        self.stop = _core.Stop()
+        self.stop = _core.Stop(deadline_s)
 
     def ask(self, seconds: float) -> None:
         """Starts, and waits so long at most."""
