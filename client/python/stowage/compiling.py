@@ -98,9 +98,7 @@ class Partitioner(CustomPartitionerFn):  # type: ignore[misc]
         profile = joint.profile("joint graph", self.times)
         graph, plan, budget_bytes, source = self._fit(joint, profile)
         self._last = graph
-        self.planned.append(
-            Planned(profile, plan, budget_bytes, graph.peak_bytes, graph.saved_bytes, graph.repeated, source)
-        )
+        self.planned.append(Planned(profile, plan, budget_bytes, graph.peak_bytes, graph.saved_bytes, graph.repeated, source))
         return _split(graph, num_fwd_outputs, static_lifetime_input_indices or [])
 
     def uuid(self) -> Any:

@@ -10,7 +10,7 @@ within ``torch._subclasses.fake_tensor.FakeTensorMode()``, a model of any size f
 from __future__ import annotations
 
 import logging
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
@@ -87,7 +87,21 @@ def _joint_graph(module: Callable[..., Any], sample: Tuple[Any, ...], kwargs: An
     return captured[0]
 
 
+class _Functions(Dict[str, Any]):
+    """An empty dict that has functions in it: 2.11 writes its settings to a log as JSON, which takes no set of functions."""
+
+    def __init__(self, functions: Set[Any]) -> None:
+        super().__init__()
+        self._functions = functions
+
+    def __contains__(self, function: object) -> bool:
+        return function in self._functions
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._functions)
+
+
 def _logging_methods() -> Any:
     """What writes lines to a log: of no account for a graph."""
     methods = {getattr(logging.Logger, method) for method in _LOGGING if hasattr(logging.Logger, method)}
-    return frozenset(methods.union(torch._dynamo.config.ignore_logging_functions))
+    return _Functions(methods.union(torch._dynamo.config.ignore_logging_functions))

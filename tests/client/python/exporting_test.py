@@ -1,6 +1,7 @@
 """Whole models as profiles, op by op, traced and not run."""
 
 import doctest
+import logging
 import os
 import subprocess
 import sys
@@ -69,7 +70,7 @@ def test_a_whole_model_is_planned_op_by_op_without_memory(make):
 
     with FakeTensorMode():
         profile = exported(make())
-    assert len(profile.labels) > 400
+    assert len(profile.labels) > 350
     plan = profile.plan("60%", deadline_s=60)
     assert plan.peak_bytes <= plan.budget_bytes
     assert profile.plan_of(plan.schedule()).peak_bytes == plan.peak_bytes
@@ -141,6 +142,21 @@ def test_dropout_is_made_again_from_its_mask():
     assert len(masks) == len(outputs) == 6
     assert all(mask["must_keep"] for mask in masks)
     assert all(out["random"] and not out["must_keep"] and mask["id"] in out["inputs"] for out, mask in zip(outputs, masks))
+
+
+LOGGER = logging.getLogger("of a model")
+
+
+class Logging(torch.nn.Module):
+    def forward(self, x):
+        LOGGER.warning("said in each step")
+        return (x * x).sum()
+
+
+@needs_joint_graphs
+def test_a_line_that_a_model_logs_is_of_no_account_and_nothing_is_logged_about_it(caplog):
+    assert stowage.export(Logging(), torch.ones(3, requires_grad=True)).kind == "compute DAG"
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 class FlowOfData(torch.nn.Module):
