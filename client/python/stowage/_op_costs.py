@@ -13,6 +13,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils.flop_counter import flop_registry
 
+from stowage._device import _torch
 from stowage.errors import InvalidArgument
 
 _ROUNDS = 3  # beside one that warms up and whose memory is counted
@@ -162,6 +163,16 @@ class _Call:
         self.run(arguments)
         return int(torch.cuda.max_memory_allocated(self.device)) - before
 
+    def peak_by_meter(self) -> int:
+        """The same on the CPU, by the allocator of ``stowage._torch``."""
+        arguments = self.arguments()
+        before = int(_torch.current_bytes())
+        _torch.take_recent_peak_bytes()
+        value = self.run(arguments)
+        peak = int(_torch.take_recent_peak_bytes()) - before
+        del value
+        return peak
+
     def _synchronize(self) -> None:
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
@@ -183,7 +194,10 @@ def _workspaces(calls: Dict[str, _Call]) -> Dict[str, int]:
             returned[signature] = sum(t.untyped_storage().nbytes() for t in _fresh(value, arguments))
             del value
     results: Any = profile.profiler
-    on_cpu = _peaks_between_marks(results.kineto_results.events())
+    events = results.kineto_results.events()
+    on_cpu = _peaks_between_marks(events)
+    if _torch is not None and not any(e.name() == "[memory]" for e in events):  # what wrap installs tells the profiler nothing
+        on_cpu = {n: call.peak_by_meter() for n, call in enumerate(calls.values()) if call.device.type == "cpu"}
     return {s: max(0, peaks.get(s, on_cpu.get(number, 0)) - returned[s]) for number, s in enumerate(calls)}
 
 
