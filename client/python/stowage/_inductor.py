@@ -39,36 +39,55 @@ class Inductor:
 
     def __call__(self, graph: fx.GraphModule, inputs: List[Any], **_ignored: Any) -> Callable[..., Any]:
         partitioner = self._partitioner
-        for _ in range(_TRIES):
-            schedule = _KeepSchedule(partitioner)
-            settings = {
-                "custom_partitioner_fn": partitioner,
-                "_pre_fusion_custom_pass": schedule,
-                "reorder_for_peak_memory": False,
-                **self._options,
-            }
-            copied = fx.GraphModule(graph, graph.graph.__deepcopy__({}))
-            copied.meta = dict(graph.meta)
-            try:
-                # A backward that is compiled when it first runs would be checked when nobody can plan anew.
-                with functorch_config.patch(force_non_lazy_backward_lowering=True):
-                    compiled: Callable[..., Any] = compile_fx(copied, inputs, config_patches=settings)
-            except Exception:
-                if schedule.excess_bytes == 0:
-                    raise
-            if schedule.excess_bytes == 0:  # what a backward raises is put off until it runs
+        for attempt in range(1, _TRIES + 1):
+            last = attempt == _TRIES
+            schedule = _KeepSchedule(partitioner, measures_all=last)
+            compiled = self._compiled(graph, inputs, schedule)
+            if compiled is not None:
+                partitioner.took(schedule.peak_bytes)
                 return compiled
-            partitioner.reserve(schedule.excess_bytes)
-        budget_bytes = partitioner.planned[-1].budget_bytes
-        words = f"inductor's schedules of {_TRIES} plans take more, the last one by {schedule.excess_bytes} bytes"
-        raise Infeasible(f"{words} than a budget of {budget_bytes}", budget_bytes, 0, proven=False)
+            taken = partitioner.planned[-1]
+            if last:
+                break
+            # Less by what it is over the budget, by ever more where that did not help, and last the least that there is.
+            unused = taken.budget_bytes - max(taken.plan.peak_bytes, taken.predicted_peak_bytes)
+            less = unused + attempt * schedule.excess_bytes
+            partitioner.again(less if attempt < _TRIES - 1 else taken.budget_bytes)
+        words = f"of {_TRIES} plans inductor has no schedule within a budget of {taken.budget_bytes} bytes"
+        least = schedule.peak_bytes
+        raise Infeasible(f"{words}: that of the least takes {least}", taken.budget_bytes, least, proven=False)
+
+    def _compiled(self, graph: fx.GraphModule, inputs: List[Any], schedule: _KeepSchedule) -> Optional[Callable[..., Any]]:
+        """None where the schedule takes more than the budget."""
+        settings = {
+            "custom_partitioner_fn": self._partitioner,
+            "_pre_fusion_custom_pass": schedule,
+            "reorder_for_peak_memory": False,
+            **self._options,
+        }
+        self._partitioner.begin()
+        copied = fx.GraphModule(graph, graph.graph.__deepcopy__({}))
+        copied.meta = dict(graph.meta)
+        try:
+            # A backward that is compiled when it first runs would be checked when nobody can plan anew.
+            with functorch_config.patch(force_non_lazy_backward_lowering=True):
+                compiled: Callable[..., Any] = compile_fx(copied, inputs, config_patches=settings)
+        except Exception:
+            if schedule.excess_bytes == 0:
+                raise
+        return compiled if schedule.excess_bytes == 0 else None  # what a backward raises is put off until it runs
 
 
 class _KeepSchedule(_Pass):  # type: ignore[misc]
-    """Runs before inductor fuses: has it fuse neighbours alone, and looks at what comes of it."""
+    """Runs before inductor fuses: has it fuse neighbours alone, and looks at what comes of it.
 
-    def __init__(self, partitioner: Partitioner) -> None:
+    ``measures_all``: of forward and backward, where one alone is above the budget, too.
+    """
+
+    def __init__(self, partitioner: Partitioner, measures_all: bool) -> None:
         self._partitioner = partitioner
+        self._halves_to_come = 2 if measures_all else 1
+        self.peak_bytes = 0  # of what was scheduled so far
         self.excess_bytes = 0
 
     def __call__(self, nodes: List[Any]) -> List[Any]:
@@ -95,13 +114,15 @@ class _KeepSchedule(_Pass):  # type: ignore[misc]
 
     def _check(self, scheduler: Any, nodes: List[Any]) -> None:
         planned = self._partitioner.last
-        if planned is None or self._partitioner.budget == "least":
+        if planned is None:  # no backward, no plan
             return
         beside = planned.beside_backward_bytes() if V.graph.is_backward else 0
-        peak = beside + _peak_bytes(scheduler, nodes, planned.workspaces())
-        excess = peak - self._partitioner.planned[-1].budget_bytes
-        if excess > 0:
+        self.peak_bytes = max(self.peak_bytes, beside + _peak_bytes(scheduler, nodes, planned.workspaces()))
+        excess = self.peak_bytes - self._partitioner.planned[-1].budget_bytes
+        if excess > 0 and self._partitioner.budget != "least":
             self.excess_bytes = excess
+        self._halves_to_come -= 1
+        if self.excess_bytes > 0 and self._halves_to_come <= 0:
             raise _OverBudget
 
 

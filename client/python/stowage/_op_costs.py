@@ -13,8 +13,12 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils.flop_counter import flop_registry
 
-from stowage._device import _torch
 from stowage.errors import InvalidArgument
+
+try:
+    from stowage import _torch
+except ImportError:
+    _torch = None  # type: ignore[assignment]
 
 _ROUNDS = 3  # beside one that warms up and whose memory is counted
 _MARK = "stowage measures op "

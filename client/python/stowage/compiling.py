@@ -130,14 +130,24 @@ class Partitioner(CustomPartitionerFn):  # type: ignore[misc]
             target = min(plan.peak_bytes - 1, allowed - (graph.peak_bytes - plan.peak_bytes))
         plan = plans.least()
         graph = PlannedGraph(joint, plan)
-        if graph.peak_bytes <= allowed:
+        if graph.peak_bytes <= allowed or reserve > 0:
             return _Fit(graph, plan, budget_bytes, plans.source)
-        raise _infeasible(budget_bytes, reserve + max(plan.peak_bytes, graph.peak_bytes))
+        raise _infeasible(budget_bytes, max(plan.peak_bytes, graph.peak_bytes))
 
-    def reserve(self, excess_bytes: int) -> None:
-        """Has the last graph, compiled once more, take that much less: compiled, it takes more than op by op."""
-        key = self.planned.pop().profile.key()
-        self._reserves[key] = self._reserves.get(key, 0) + excess_bytes
+    def begin(self) -> None:
+        """Before a graph is compiled: until it is planned, none is the last."""
+        self._last = None
+
+    def again(self, reserve_bytes: int) -> None:
+        """Has the graph that was planned last, when it comes once more, take that much less than the budget: compiled, it
+        takes more than op by op. Where nothing takes so little, it takes the least."""
+        self._reserves[self.planned.pop().profile.key()] = reserve_bytes
+
+    def took(self, peak_bytes: int) -> None:
+        """What the last graph takes as it is compiled: its budget, where that was to be the least."""
+        if self.budget == "least" and self._last is not None:
+            planned = self.planned.pop()
+            self.planned.append(planned._replace(budget_bytes=max(peak_bytes, planned.budget_bytes)))
 
     @property
     def last(self) -> Optional[PlannedGraph]:
