@@ -68,7 +68,8 @@ class Partitioner(CustomPartitionerFn):  # type: ignore[misc]
     inductor keep to the budget.
 
     ``planned`` has, for each graph, what became of it; not of graphs that torch.compile takes from its cache on disk.
-    Calls raise Infeasible where nothing fits the budget.
+    Calls raise Infeasible where nothing fits the budget, InvalidArgument for sizes that are symbols (``dynamic=True``, or a
+    second shape without ``dynamic=False``).
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class Partitioner(CustomPartitionerFn):  # type: ignore[misc]
         static_lifetime_input_indices: Optional[List[int]] = None,
         **_: Any,
     ) -> Tuple[fx.GraphModule, fx.GraphModule]:
+        _refuse_symbols(gm)
         gm.graph.eliminate_dead_code()
         joint = JointGraph(gm, num_fwd_outputs, self.times)
         profile = joint.profile("joint graph", self.times)
@@ -169,6 +171,21 @@ def _infeasible(budget_bytes: int, least: int) -> Infeasible:
     return Infeasible(f"no plan fits a budget of {budget_bytes} bytes: {least} bytes are needed", budget_bytes, least, False)
 
 
+def _refuse_symbols(graph: fx.GraphModule) -> None:
+    """A plan is of sizes: by one for others, a step would take another peak."""
+    for node in graph.graph.nodes:
+        if node.op == "placeholder" and _has_symbols(node.meta.get("val")):
+            raise InvalidArgument(
+                f"{node.name}: its size is a symbol: compile with dynamic=False, each shape then has its own plan"
+            )
+
+
+def _has_symbols(value: object) -> bool:
+    if isinstance(value, torch.Tensor):
+        return any(isinstance(size, torch.SymInt) for size in value.shape)
+    return isinstance(value, torch.SymInt)
+
+
 def compile(
     model: Model,
     budget: Union[Budget, Partitioner],
@@ -187,7 +204,8 @@ def compile(
 
     The compiled model's ``stowage`` is the Partitioner, whose ``planned`` fills as graphs are compiled.
 
-    Raises InvalidArgument for another backend, FailedPrecondition on a PyTorch before 2.11.
+    Raises InvalidArgument for another backend and for ``dynamic``, FailedPrecondition on a PyTorch before 2.11. The first call
+    raises what torch.compile raises where a model breaks into several graphs (torch._dynamo.exc.Unsupported).
 
     >>> import stowage, torch
     >>> model = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh()) for _ in range(8)])
@@ -197,6 +215,8 @@ def compile(
     >>> planned.predicted_peak_bytes <= planned.budget_bytes, planned.repeated_ops > 0
     (True, True)
     """
+    if "dynamic" in options:
+        raise InvalidArgument("dynamic: must be left out: each shape of batch is compiled, and planned, by itself")
     if isinstance(budget, Partitioner) and server is not None:
         raise InvalidArgument("server: must be the Partitioner's")
     partitioner = budget if isinstance(budget, Partitioner) else Partitioner(budget, server=server)

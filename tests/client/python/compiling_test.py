@@ -193,7 +193,11 @@ def test_what_the_caller_marks_is_kept():
     assert again.count("aten.mm.default") == sum(node["op_kind"] == "aten.mm.default" for node in nodes)
 
 
-@pytest.mark.parametrize(("make", "budget"), [(attention, "70%"), (SMALL["convolutions"], "70%"), (mlp, "least")])
+@pytest.mark.parametrize(
+    ("make", "budget"),
+    [(lambda: attention(2), "70%"), (SMALL["convolutions"], "70%"), (mlp, "least")],
+    ids=["attention", "convolutions", "least"],
+)
 def test_under_inductor_gradients_are_within_the_spread_of_partitions(make, budget):
     case = make()
     expected = trained(torch.compile(case.model, dynamic=False), case)
@@ -257,15 +261,51 @@ def test_a_budget_that_nothing_fits_is_refused_with_the_least():
 
 def test_each_shape_has_its_own_plan_and_evaluation_needs_none():
     case = mlp(2)
-    model = planned_model(case, "100%", "aot_eager")
-    step(model, case)
-    step(model, case)
-    step(model, Case(case.model, (torch.randn(64, 64),), {}))
+    model = planned_model(case, 0, "aot_eager")
+    large = Case(case.model, (torch.randn(512, 64),), {})
+    for number, shape in enumerate((case, large)):
+        model.stowage.budget = stowage.export(case.model, *shape.args).budget_bytes("80%")
+        step(model, shape)
+        planned = model.stowage.planned[number]
+        assert measured_peak_bytes(model, shape) <= planned.budget_bytes and planned.repeated_ops > 0
     with torch.no_grad():
         model(*case.args)
+    step(model, case)
     assert len(model.stowage.planned) == 2
-    big, small = (planned.predicted_peak_bytes for planned in model.stowage.planned)
-    assert small < big
+    assert model.stowage.planned[1].predicted_peak_bytes > model.stowage.planned[0].predicted_peak_bytes
+
+
+def test_sizes_that_are_symbols_are_refused():
+    """One plan would be of all shapes."""
+    with pytest.raises(stowage.InvalidArgument, match="dynamic"):
+        stowage.compile(torch.nn.Linear(2, 2), "60%", dynamic=True)
+    case = mlp(2)
+    model = torch.compile(case.model, dynamic=True, options={"custom_partitioner_fn": stowage.Partitioner("60%")})
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as raised:
+        model(*case.args)
+    assert isinstance(raised.value.inner_exception, stowage.InvalidArgument)
+    assert "dynamic=False" in str(raised.value.inner_exception)
+
+
+class Breaks(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        x = self.inner(x)
+        torch._dynamo.graph_break()
+        return self.inner(x).sum()
+
+
+def test_a_model_that_breaks_into_several_graphs_is_refused_and_planned_in_parts_where_that_is_asked_for():
+    x = torch.randn(8, 4)
+    with pytest.raises(torch._dynamo.exc.Unsupported):
+        stowage.compile(Breaks(), "100%", backend="aot_eager")(x)
+    torch._dynamo.reset()
+    model = stowage.compile(Breaks(), "100%", backend="aot_eager", fullgraph=False)
+    model(x).backward()
+    assert len(model.stowage.planned) == 2
 
 
 def test_a_partitioner_is_known_by_what_it_does():

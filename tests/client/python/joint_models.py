@@ -47,8 +47,8 @@ def mlp(depth: int = 4) -> Case:
     return Case(WithLoss(torch.nn.Sequential(*layers)), (torch.randn(256, 64),), {})
 
 
-def attention() -> Case:
-    return Case(WithLoss(torch.nn.Sequential(*[Attention(32, 4) for _ in range(3)])), (torch.randn(8, 32, 32),), {})
+def attention(blocks: int = 3) -> Case:
+    return Case(WithLoss(torch.nn.Sequential(*[Attention(32, 4) for _ in range(blocks)])), (torch.randn(8, 32, 32),), {})
 
 
 def convolutions() -> Case:
