@@ -9,6 +9,7 @@ backward and which ops the backward runs again, how often and when.
 from __future__ import annotations
 
 import hashlib
+import itertools
 from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
 
@@ -27,6 +28,8 @@ from stowage._op_costs import Times
 from stowage.errors import Infeasible, InvalidArgument
 from stowage.planning import Budget, Plan, Profile, __version__
 from stowage.wrapping import Service, _service_of
+
+_NEAR = 16  # plans that are tried one after the other, before those are left out that take more than the budget allows
 
 Model = TypeVar("Model", bound=Callable[..., Any])
 
@@ -121,7 +124,7 @@ class Partitioner(CustomPartitionerFn):  # type: ignore[misc]
         budget_bytes = profile.budget_bytes(self.budget)
         reserve = self._reserves.get(key, 0)
         allowed = target = budget_bytes - reserve
-        while True:
+        for tries in itertools.count():
             try:
                 plan = plans.at(max(0, target))
             except Infeasible:
@@ -129,7 +132,10 @@ class Partitioner(CustomPartitionerFn):  # type: ignore[misc]
             graph = PlannedGraph(joint, plan)
             if graph.peak_bytes <= allowed:
                 return _Fit(graph, plan, budget_bytes, plans.source)
-            target = min(plan.peak_bytes - 1, allowed - (graph.peak_bytes - plan.peak_bytes))
+            # The next plan below, where plans are here; else each takes a question, and nothing between is asked for.
+            near = plans.source == "local" and tries < _NEAR
+            beyond = 0 if near else graph.peak_bytes - plan.peak_bytes
+            target = min(plan.peak_bytes - 1, allowed - beyond)
         plan = plans.least()
         graph = PlannedGraph(joint, plan)
         if graph.peak_bytes <= allowed or reserve > 0:
