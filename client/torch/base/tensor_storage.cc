@@ -12,9 +12,9 @@ c10::StorageImpl* StorageOf(const at::Tensor& tensor) {
                                                   : nullptr;
 }
 
-void InsertStorages(const std::vector<at::Tensor>& tensors,
-                    std::unordered_set<const c10::StorageImpl*>* storages) {
-  for (const at::Tensor& tensor : tensors) storages->insert(StorageOf(tensor));
+void AppendStorages(const std::vector<at::Tensor>& tensors,
+                    std::vector<const c10::StorageImpl*>* storages) {
+  for (const at::Tensor& tensor : tensors) storages->push_back(StorageOf(tensor));
 }
 
 std::vector<const c10::StorageImpl*> StoragesOf(const std::vector<at::Tensor>& tensors) {

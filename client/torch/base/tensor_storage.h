@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <unordered_set>
 #include <vector>
 
 namespace stowage {
@@ -17,8 +16,9 @@ namespace stowage {
 // Null of a tensor that is undefined or has none. The tensor owns it.
 c10::StorageImpl* StorageOf(const at::Tensor& tensor);
 
-void InsertStorages(const std::vector<at::Tensor>& tensors,
-                    std::unordered_set<const c10::StorageImpl*>* storages);
+// One for each tensor, null of those that have none.
+void AppendStorages(const std::vector<at::Tensor>& tensors,
+                    std::vector<const c10::StorageImpl*>* storages);
 
 // Each once, in the order of the tensors; none of those that have none.
 std::vector<const c10::StorageImpl*> StoragesOf(const std::vector<at::Tensor>& tensors);

@@ -39,10 +39,7 @@ void HeldOutputs::Put(const std::vector<at::Tensor>& made) {
   }
   parts_ = std::move(parts);
   data_.resize(Firsts().size());
-  values_.clear();
-  for (const at::Tensor& tensor : made) {
-    values_.push_back(tensor.defined() ? tensor.variable_data() : tensor);
-  }
+  values_ = made;
 }
 
 void HeldOutputs::Own(const std::vector<at::Tensor>& made, int home) {
@@ -84,11 +81,8 @@ void HeldOutputs::Release() {
 }
 
 void HeldOutputs::LiveIn(const HeldOutputs& owner, int at, const std::vector<at::Tensor>& made) {
-  values_.clear();
+  values_ = made;
   parts_.assign(made.size(), owner.part(at));
-  for (const at::Tensor& tensor : made) {
-    values_.push_back(tensor.defined() ? tensor.variable_data() : tensor);
-  }
 }
 
 at::Tensor HeldOutputs::Share(const at::Tensor& of, int part) {

@@ -16,7 +16,7 @@ namespace stowage {
 // where tensors that are made again lie otherwise in their storages, or others of them are undefined. Not thread-safe.
 class HeldOutputs {
  public:
-  // Takes the bytes of all parts.
+  // Takes the bytes of all parts, of tensors without graphs that are nobody else's.
   void Own(const std::vector<at::Tensor>& made, int home = 0);
   // The same where the bytes are held already.
   void Join(const std::vector<at::Tensor>& made);

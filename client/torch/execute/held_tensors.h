@@ -31,7 +31,7 @@ class HeldTensors {
 
   // The tensors of a source. Of a chain those behind the first stay until Release.
   virtual void PutSource(int v, const std::vector<at::Tensor>& tensors) = 0;
-  // What a forward of v made; `saves` as its instruction has it. Throws StageRuleError where it lives in other memory
+  // What a forward of v made, without graphs, and nobody else's; `saves` as its instruction has it. Throws StageRuleError where it lives in other memory
   // than the plan has it.
   virtual void PutOutputs(int v, const std::vector<at::Tensor>& outputs, bool saves) = 0;
   // What of the graph of v, the outputs aside, can go to the host. Throws ImmovableError where that is not what the plan

@@ -56,15 +56,16 @@ std::vector<std::vector<at::Tensor>> NodeRunner::Parts() const {
 void NodeRunner::BeginForwards(Tensors targets, const std::vector<NodeOutput>& asking) {
   targets_ = std::move(targets);
   if (targets_.empty()) targets_.emplace_back();
-  runs_.assign(static_cast<size_t>(model_->size()), RepeatableForward());
+  runs_ = std::vector<RepeatableForward>(static_cast<size_t>(model_->size()));
   modes_.assign(runs_.size(), {});
   needs_gradient_ = model_->NeedGradients(asking);
   gives_gradient_ = model_->ForEachOutput<char>();
   for (const NodeOutput input : asking) gives_gradient_[input] = 1;
   hands_on_.assign(runs_.size(), false);
   model_storages_.clear();
-  InsertStorages(model_->parameters(), &model_storages_);
-  InsertStorages(model_->buffers(), &model_storages_);
+  AppendStorages(model_->parameters(), &model_storages_);
+  AppendStorages(model_->buffers(), &model_storages_);
+  std::sort(model_storages_.begin(), model_storages_.end());
   autocast_ = AutocastState::Capture();
   gradients_.reset();
   forwards_ = 0;
@@ -87,7 +88,7 @@ at::Tensor NodeRunner::OwnOrView(const ModelNode& node, at::Tensor output, const
 bool NodeRunner::IsForeign(const c10::StorageImpl* storage,
                            const std::vector<at::Tensor>& inputs) const {
   const auto lives_there = [&](const at::Tensor& other) { return storage == StorageOf(other); };
-  return model_storages_.count(storage) > 0 ||
+  return std::binary_search(model_storages_.begin(), model_storages_.end(), storage) ||
          std::any_of(targets_.begin(), targets_.end(), lives_there) ||
          std::any_of(inputs.begin(), inputs.end(), lives_there);
 }
@@ -137,7 +138,7 @@ NodeOutput NodeRunner::GradientOwner(NodeOutput made) const {
 // A module that runs again in another mode computes something else.
 void NodeRunner::CheckModes(int v) {
   const ModuleModes& modes = model_->node(v).modes;
-  if (!modes) return;
+  if (!modes || RunsOnce(v)) return;
   std::vector<bool>& first = modes_[static_cast<size_t>(v)];
   if (!has_run(v)) {
     first = modes();
@@ -158,7 +159,8 @@ Tensors NodeRunner::Call(int v, const std::vector<at::Tensor>& inputs) {
   CountForward(v);
   const AutocastScope autocast(autocast_);
   const InnerBackwards inner(device_);
-  return run.Run(model_->node(v).buffers, device_, [&] { return CallOnce(v, inputs); });
+  const auto call = [&] { return CallOnce(v, inputs); };
+  return RunsOnce(v) ? run.RunOnce(call) : run.Run(model_->node(v).buffers, device_, call);
 }
 
 std::vector<at::Tensor> NodeRunner::Forward(int v, const std::vector<at::Tensor>& inputs) {
@@ -217,14 +219,17 @@ void NodeRunner::ForwardStopped(int v, const std::vector<at::Tensor>& inputs, Sa
   refilling.Check();
 }
 
-std::unordered_set<const c10::StorageImpl*> NodeRunner::HeldByOthers(
+std::vector<const c10::StorageImpl*> NodeRunner::HeldByOthers(
     int v, const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& outputs) const {
-  std::unordered_set<const c10::StorageImpl*> held;
-  InsertStorages(inputs, &held);
-  InsertStorages(outputs, &held);
-  InsertStorages(targets_, &held);
-  InsertStorages(model_->node(v).parameters, &held);
-  InsertStorages(model_->node(v).buffers, &held);
+  const ModelNode& node = model_->node(v);
+  std::vector<const c10::StorageImpl*> held;
+  held.reserve(inputs.size() + outputs.size() + targets_.size() + node.parameters.size() +
+               node.buffers.size());
+  AppendStorages(inputs, &held);
+  AppendStorages(outputs, &held);
+  AppendStorages(targets_, &held);
+  AppendStorages(node.parameters, &held);
+  AppendStorages(node.buffers, &held);
   return held;
 }
 

@@ -12,7 +12,6 @@
 
 #include <memory>
 #include <optional>
-#include <unordered_set>
 #include <vector>
 
 #include "client/torch/base/tensors.h"
@@ -47,6 +46,8 @@ class NodeRunner {
   NodeRunner(const GraphModel* model, c10::Device device, bool in_line = false)
       : model_(model), device_(device), in_line_(in_line) {}
 
+  // By node: runs forward no more than once in a step. To be said before a step begins; outlives the runner.
+  void ExpectOnce(const std::vector<bool>* once) { once_ = once; }
   // Forgets which nodes have run. `targets` go to the nodes that read them; `asking` are inputs of the model that ask for
   // a gradient.
   void BeginStep(Tensors targets, OnGradientReady ready = {},
@@ -65,8 +66,8 @@ class NodeRunner {
   // there is none.
   void ForwardStopped(int v, const std::vector<at::Tensor>& inputs, SavedSlots* slots);
   // Storages that others hold than what v saves: those of its inputs, outputs, parameters and buffers, and the targets.
-  std::unordered_set<const c10::StorageImpl*> HeldByOthers(
-      int v, const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& outputs) const;
+  std::vector<const c10::StorageImpl*> HeldByOthers(int v, const std::vector<at::Tensor>& inputs,
+                                                    const std::vector<at::Tensor>& outputs) const;
   // In a graph of the caller's: `passed` are the node's inputs as they are in it, equal ones one tensor.
   std::vector<at::Tensor> ForwardInGraph(int v, const std::vector<at::Tensor>& passed);
   // Uses up the graph, given `gradients` of the outputs, and adds to the parameters' gradients (those of tied ones
@@ -100,6 +101,7 @@ class NodeRunner {
   int recomputed_forwards() const { return recomputed_forwards_; }
 
  private:
+  bool RunsOnce(int v) const { return once_ != nullptr && (*once_)[static_cast<size_t>(v)]; }
   void CheckModes(int v);
   void CountForward(int v);
   Tensors Call(int v, const std::vector<at::Tensor>& inputs);
@@ -117,8 +119,9 @@ class NodeRunner {
   c10::Device device_;
   bool in_line_;
   Tensors targets_;  // one at least, undefined where there is none
-  std::unordered_set<const c10::StorageImpl*> model_storages_;  // of parameters and buffers
-  std::vector<RepeatableForward> runs_;                         // by node
+  std::vector<const c10::StorageImpl*> model_storages_;  // of parameters and buffers, sorted
+  const std::vector<bool>* once_ = nullptr;
+  std::vector<RepeatableForward> runs_;   // by node
   std::vector<std::vector<bool>> modes_;  // of their modules, when they first ran
   std::vector<bool> needs_gradient_;
   PerOutput<char> gives_gradient_;

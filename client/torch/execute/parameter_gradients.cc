@@ -47,16 +47,19 @@ std::vector<std::vector<int>> UsesOf(const std::vector<std::vector<at::Tensor>>&
 
 CompleteGradients::CompleteGradients(const std::vector<std::vector<at::Tensor>>& parts,
                                      OnGradientReady ready)
-    : uses_(UsesOf(
-          parts, [this](const at::Tensor& parameter) { trained_.push_back({parameter}); },
-          [this](int number) { ++trained_[static_cast<size_t>(number)].parts_left; })),
-      ready_(std::move(ready)) {}
+    : ready_(std::move(ready)) {
+  if (!ready_) return;
+  uses_ = UsesOf(
+      parts, [this](const at::Tensor& parameter) { trained_.push_back({parameter}); },
+      [this](int number) { ++trained_[static_cast<size_t>(number)].parts_left; });
+}
 
 void CompleteGradients::Finish(int part) {
+  if (!ready_) return;
   const std::vector<int>& uses = uses_[static_cast<size_t>(part)];
   for (auto use = uses.rbegin(); use != uses.rend(); ++use) {
     Trained& trained = trained_[static_cast<size_t>(*use)];
-    if (--trained.parts_left == 0 && ready_) ready_(trained.parameter);
+    if (--trained.parts_left == 0) ready_(trained.parameter);
   }
 }
 

@@ -25,7 +25,7 @@ using OnGradientReady = std::function<void(const at::Tensor& parameter)>;
 // thread-safe.
 class CompleteGradients {
  public:
-  // As those of ParameterGradients.
+  // As those of ParameterGradients; nothing is kept where there is nobody to tell.
   CompleteGradients(const std::vector<std::vector<at::Tensor>>& parts, OnGradientReady ready);
   // The backward of a part is done: to be called once for each, in the order of the backwards.
   void Finish(int part);

@@ -11,7 +11,6 @@
 #include <limits>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -41,6 +40,11 @@ std::vector<at::Tensor> Defined(const std::vector<at::Tensor>& tensors) {
     if (tensor.defined()) defined.push_back(tensor);
   }
   return defined;
+}
+
+std::vector<std::vector<at::Tensor>> PartsToTellOf(const NodeRunner& runner,
+                                                   const OnGradientReady& ready) {
+  return ready ? runner.Parts() : std::vector<std::vector<at::Tensor>>();
 }
 
 bool AsksForGradient(const at::Tensor& tensor) {
@@ -233,10 +237,11 @@ PlanCursor::PlanCursor(std::shared_ptr<const StepPlan> plan, Inputs inputs, Tens
       boundaries_(model_.ForEachOutput<NodePtrTo<Boundary>>()),
       has_gradient_(model_.ForEachOutput<char>()),
       ready_(std::move(ready)),
-      complete_(runner_.Parts(), ready_),
+      complete_(PartsToTellOf(runner_, ready_), ready_),
       parameter_versions_("parameter", model_.parameters()),
       input_versions_("input", Defined(inputs_.sources)) {
   Begin();
+  if (inputs_.once) runner_.ExpectOnce(&plan_->runs_once);
   for (const NodeOutput made : model_.outputs()) outputs_.push_back({made, nullptr, {}, {}});
   if (!plan_->in_engine_order) {
     own_graphs_.resize(slots_.size());
@@ -313,7 +318,9 @@ absl::Status PlanCursor::Forward() {
     output.boundary = boundaries_[output.made];
   }
   // They hold the cursor, as does the graph.
-  boundaries_ = model_.ForEachOutput<NodePtrTo<Boundary>>();
+  for (int v = 0; v < model_.size(); ++v) {
+    for (NodePtrTo<Boundary>& boundary : boundaries_.of(v)) boundary.reset();
+  }
   if (!failure_.ok()) {
     losses_.clear();
     outputs_.clear();
@@ -345,81 +352,79 @@ NodePtr PlanCursor::FirstGradient(const Edge& edge, uint64_t number) const {
   return new_gradients_ ? new_gradients_->Before(edge.function.get(), number) : nullptr;
 }
 
-void PlanCursor::InsertPassages(int v, const std::vector<at::Tensor>& outputs, uint64_t number) {
-  std::unordered_map<const Node*, std::vector<Edge*>> edges_to;  // boundaries of inputs
+void PlanCursor::InsertPassages(int v, const std::vector<Node*>& nodes, uint64_t number) {
+  // Edges to inputs of which v is the last reader: what comes after others have given something is a sum.
+  struct Last {
+    NodePtrTo<Boundary> boundary;
+    Edge* edge;
+    int edges;
+  };
+  std::vector<Last> lasts;
   for (const NodeOutput input : model_.node(v).inputs) {
     const NodePtrTo<Boundary>& boundary = boundaries_[input];
-    if (boundary) edges_to[boundary.get()];
+    if (!boundary || plan_->last_reader[boundary->made()] > v) continue;
+    const bool is_known = std::any_of(lasts.begin(), lasts.end(),
+                                      [&](const Last& last) { return last.boundary == boundary; });
+    if (!is_known) lasts.push_back({boundary, nullptr, 0});
   }
-  std::unordered_set<Node*> seen;
-  std::vector<Node*> left;
-  for (const at::Tensor& output : outputs) {
-    if (!AsksForGradient(output)) continue;
-    left.push_back(torch::autograd::impl::gradient_edge(output).function.get());
-  }
-  while (!left.empty()) {
-    Node* const node = left.back();
-    left.pop_back();
-    if (edges_to.count(node) > 0 || !seen.insert(node).second) continue;
+  if (lasts.empty() && tied_.empty() && !new_gradients_) return;
+  for (Node* const node : nodes) {
     uint64_t of_edge = 0;
     for (Edge& edge : node->next_edges()) {
       ++of_edge;  // in the order in which autograd adds up
       if (!edge.is_valid()) continue;
-      const auto input = edges_to.find(edge.function.get());
+      const auto last = std::find_if(lasts.begin(), lasts.end(), [&](const Last& of) {
+        return of.boundary.get() == edge.function.get();
+      });
+      if (last != lasts.end()) {
+        last->edge = &edge;
+        ++last->edges;
+        continue;
+      }
       const auto tied = tied_.find(edge.function.get());
-      if (input != edges_to.end()) {
-        input->second.push_back(&edge);
-      } else if (tied != tied_.end()) {
+      if (tied != tied_.end()) {
         edge = Edge(MakeNode<TiedPassage>(tied->second.sum, tied->second.accumulator,
                                           tied->second.parameter, of_edge),
                     0);
       } else if (const NodePtr first = FirstGradient(edge, of_edge)) {
         edge = Edge(first, 0);
-      } else {
-        left.push_back(edge.function.get());
       }
     }
   }
-  for (const NodeOutput input : model_.node(v).inputs) {
-    const NodePtrTo<Boundary>& boundary = boundaries_[input];
-    // What comes by several edges is a sum, in memory of its own; so is what comes after others have given something.
-    if (!boundary || edges_to[boundary.get()].size() != 1) continue;
-    const NodeOutput made = boundary->made();
-    if (plan_->last_reader[made] > v) continue;
-    *edges_to[boundary.get()].front() =
-        Edge(MakeNode<Passage>(weak_from_this(), boundary, tensors_->Value(made), number), 0);
-    edges_to[boundary.get()].clear();
+  for (const Last& last : lasts) {
+    // What comes by several edges is a sum, too, in memory of its own.
+    if (last.edges != 1) continue;
+    *last.edge = Edge(MakeNode<Passage>(weak_from_this(), last.boundary,
+                                        tensors_->Value(last.boundary->made()), number),
+                      0);
   }
 }
 
-void PlanCursor::RunForExtras(int v, bool saves, const std::function<Tensors()>& forward) {
-  if (!saves || !plan_->moves_extras[static_cast<size_t>(v)]) {
-    forward();
-    return;
-  }
+void PlanCursor::RunForExtras(int v, bool saves, const std::vector<at::Tensor>* outputs,
+                              absl::FunctionRef<void()> forward) {
+  if (!saves || !plan_->moves_extras[static_cast<size_t>(v)]) return forward();
   const SavedSlots& slots = slots_[static_cast<size_t>(v)];
+  const auto owned = [&] {
+    forward();
+    return plan_->owns_memory[static_cast<size_t>(v)] ? Tensors(*outputs) : Tensors();
+  };
   const bool warm = plan_->warm_nodes.Run(v);
   tensors_->PutExtras(v, MovableParts(
-                             plan_->device, forward,
+                             plan_->device, owned,
                              [&] { return slots.OwnStorages(plan_->device->device()); }, warm));
-}
-
-Tensors PlanCursor::OwnedOf(int v, const std::vector<at::Tensor>& outputs) const {
-  return plan_->owns_memory[static_cast<size_t>(v)] ? Tensors(outputs) : Tensors();
 }
 
 std::vector<at::Tensor> PlanCursor::FirstForwardAlone(int v, bool saves) {
   SavedSlots& slots = slots_[static_cast<size_t>(v)];
   SavedNode& graph = own_graphs_[static_cast<size_t>(v)];
   const std::vector<at::Tensor> inputs = ValuesOfInputs(v);
-  RunForExtras(v, saves, [&] {
+  RunForExtras(v, saves, &graph.outputs, [&] {
     {
       const SavedSlots::Recording recording(&slots, saves || model_.node(v).must_keep,
                                             plan_->never_drops[static_cast<size_t>(v)]);
       graph = runner_.ForwardSaving(v, inputs);
     }
     slots.Settle(runner_.HeldByOthers(v, inputs, graph.outputs), graph.outputs);
-    return OwnedOf(v, graph.outputs);
   });
   NoteOutputs(v, graph.outputs);
   return WithoutGraphs(graph.outputs);
@@ -431,6 +436,7 @@ std::vector<at::Tensor> PlanCursor::FirstForward(int v, bool saves) {
   // The engine runs what has a higher number first.
   const uint64_t number = at::sequence_number::get_and_increment();
   std::vector<at::Tensor> outputs;
+  std::vector<Node*> nodes;
   const auto run = [&] {
     const std::vector<at::Tensor> inputs = InputsInGraph(v);
     {
@@ -439,23 +445,25 @@ std::vector<at::Tensor> PlanCursor::FirstForward(int v, bool saves) {
                                             plan_->never_drops[static_cast<size_t>(v)]);
       outputs = runner_.ForwardInGraph(v, inputs);
     }
-    CheckParameters(v, outputs);
+    nodes = NodesIn(v, outputs);
+    // What must not run twice may run a backward of its own in its forward, which no graph shows.
+    if (!model_.node(v).must_keep) CheckUsedParameters(nodes, model_.node(v).parameters);
     slots.Settle(runner_.HeldByOthers(v, inputs, outputs), outputs);
-    return OwnedOf(v, outputs);
   };
-  RunForExtras(v, saves, run);
-  PutBoundaries(v, outputs, number);
+  RunForExtras(v, saves, &outputs, run);
+  PutBoundaries(v, outputs, nodes, number);
   NoteOutputs(v, outputs);
   return WithoutGraphs(outputs);
 }
 
-void PlanCursor::PutBoundaries(int v, const std::vector<at::Tensor>& outputs, uint64_t number) {
+void PlanCursor::PutBoundaries(int v, const std::vector<at::Tensor>& outputs,
+                               const std::vector<Node*>& nodes, uint64_t number) {
   if (runner_.hands_on(v)) {
     // Its readers give to its input what they give to it.
     boundaries_[v] = boundaries_[model_.node(v).inputs.front()];
     return;
   }
-  InsertPassages(v, outputs, number);
+  InsertPassages(v, nodes, number);
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!AsksForGradient(outputs[i])) continue;
     const NodeOutput made(v, static_cast<int>(i));
@@ -464,13 +472,10 @@ void PlanCursor::PutBoundaries(int v, const std::vector<at::Tensor>& outputs, ui
   }
 }
 
-// What must not run twice may run a backward of its own in its forward, which no graph shows.
-void PlanCursor::CheckParameters(int v, const std::vector<at::Tensor>& outputs) const {
-  const ModelNode& node = model_.node(v);
-  if (node.must_keep) return;
+std::vector<Node*> PlanCursor::NodesIn(int v, const std::vector<at::Tensor>& outputs) const {
   std::vector<const Node*> ends;
-  for (const NodeOutput input : node.inputs) ends.push_back(boundaries_[input].get());
-  CheckUsedParameters(outputs, ends, node.parameters);
+  for (const NodeOutput input : model_.node(v).inputs) ends.push_back(boundaries_[input].get());
+  return NodesOf(outputs, ends);
 }
 
 void PlanCursor::NoteOutputs(int v, const std::vector<at::Tensor>& made) {
@@ -504,16 +509,15 @@ std::vector<at::Tensor> PlanCursor::ForwardAgain(int v, bool saves) {
     SavedSlots::Refilling refilling(&slots);
     outputs = WithoutGraphs(runner_.RunWithGraph(v, inputs).outputs);
     refilling.Check();
-    return OwnedOf(v, outputs);
   };
-  RunForExtras(v, saves, run);
+  RunForExtras(v, saves, &outputs, run);
   return outputs;
 }
 
 void PlanCursor::ForwardStopped(int v) {
-  RunForExtras(v, /*saves=*/true, [&] {
+  const std::vector<at::Tensor> none;
+  RunForExtras(v, /*saves=*/true, &none, [&] {
     runner_.ForwardStopped(v, ValuesOfInputs(v), &slots_[static_cast<size_t>(v)]);
-    return Tensors();
   });
 }
 
@@ -773,7 +777,7 @@ void PlanCursor::BeginAgain() {
   if (!has_sources.ok()) ThrowStatus(has_sources);
   Begin();
   has_gradient_ = model_.ForEachOutput<char>();
-  complete_ = CompleteGradients(runner_.Parts(), ready_);
+  complete_ = CompleteGradients(PartsToTellOf(runner_, ready_), ready_);
   next_ = 0;
 }
 
@@ -799,7 +803,7 @@ void PlanCursor::Reach(NodeOutput made, const at::Tensor& gradient) {
   if (model_.is_input(v)) return;
   const size_t at = plan_->backward_at[static_cast<size_t>(v)];
   if (next_ > at) BeginAgain();
-  failure_ = RunUpTo(at);
+  if (next_ < at) failure_ = RunUpTo(at);
   if (!failure_.ok()) {
     Release().IgnoreError();
     ThrowStatus(failure_, thrown_);
@@ -876,7 +880,8 @@ absl::StatusOr<StepReport> RunStep(const std::shared_ptr<const StepPlan>& plan,
     ExecutionDevice* const device = plan->device;
     StateGuard before(plan->model->buffers(), device->device());
     const auto cursor = std::make_shared<PlanCursor>(
-        plan, PlanCursor::Inputs{std::move(sources), {}, false}, targets, ready);
+        plan, PlanCursor::Inputs{std::move(sources), {}, /*keeps=*/false, /*once=*/true}, targets,
+        ready);
     cursor->Measure(input_bytes, measured != nullptr);
     absl::Status status = cursor->Forward();
     if (status.ok()) status = cursor->Backward();

@@ -21,10 +21,10 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/torch/base/autograd_node.h"
@@ -67,11 +67,13 @@ class TensorVersions {
 class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
  public:
   // `sources`: tensors of the model's inputs (SourceFor), in their order. `edges`: where their gradients go, invalid or
-  // left out where they ask for none. `keeps`: holds on to the sources, for more backwards than one; else there may be more while others hold them.
+  // left out where they ask for none. `keeps`: holds on to the sources, for more backwards than one; else there may be
+  // more while others hold them. `once`: there is one backward at most.
   struct Inputs {
     std::vector<at::Tensor> sources;
     torch::autograd::edge_list edges;
     bool keeps = false;
+    bool once = false;
   };
   PlanCursor(std::shared_ptr<const StepPlan> plan, Inputs inputs, Tensors targets,
              OnGradientReady ready);
@@ -136,20 +138,20 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   // Before the plan takes away what lives in the memory of v: outputs stay the caller's.
   void KeepOutputsIn(int v);
   void NoteOutputs(int v, const std::vector<at::Tensor>& made);
-  void CheckParameters(int v, const std::vector<at::Tensor>& outputs) const;
+  // Of the graph that a forward of v has made.
+  std::vector<torch::autograd::Node*> NodesIn(int v, const std::vector<at::Tensor>& outputs) const;
   // Tensors of an input.
   void PutSources(int v);
   // Those that were put there, as far as somebody holds them. Throws where nobody does.
   void TakeSourcesBack();
-  // Runs a forward of v, which returns its outputs or nothing if they have no memory of their own; keeps what of its
-  // extras the plan moves.
-  void RunForExtras(int v, bool saves, const std::function<Tensors()>& forward);
-  // What has memory of its own of these outputs of v.
-  Tensors OwnedOf(int v, const std::vector<at::Tensor>& outputs) const;
+  // Runs a forward of v, which leaves its outputs in `*outputs`; keeps what of its extras the plan moves.
+  void RunForExtras(int v, bool saves, const std::vector<at::Tensor>* outputs,
+                    absl::FunctionRef<void()> forward);
   std::vector<at::Tensor> FirstForward(int v, bool saves);
   std::vector<at::Tensor> FirstForwardAlone(int v, bool saves);
   std::vector<at::Tensor> ForwardAgain(int v, bool saves);
-  void PutBoundaries(int v, const std::vector<at::Tensor>& outputs, uint64_t number);
+  void PutBoundaries(int v, const std::vector<at::Tensor>& outputs,
+                     const std::vector<torch::autograd::Node*>& nodes, uint64_t number);
   // Again, for what v saves alone.
   void ForwardStopped(int v);
   std::vector<at::Tensor> ValuesOfInputs(int v) const;
@@ -157,7 +159,7 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   at::Tensor& GradientOf(NodeOutput made) { return gradients_[runner_.GradientOwner(made)]; }
   // Between v's own graph and what it reads; `number` is theirs among autograd's nodes.
   NodePtr FirstGradient(const torch::autograd::Edge& edge, uint64_t number) const;
-  void InsertPassages(int v, const std::vector<at::Tensor>& outputs, uint64_t number);
+  void InsertPassages(int v, const std::vector<torch::autograd::Node*>& nodes, uint64_t number);
   // All that is held when a step begins.
   void Begin();
   // The same where the caller goes through a graph again that he kept.

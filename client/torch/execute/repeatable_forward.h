@@ -5,10 +5,10 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
-#include <functional>
-#include <optional>
+#include <memory>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "client/torch/base/tensors.h"
 #include "client/torch/model/model_state.h"
 
@@ -20,9 +20,11 @@ class RepeatableForward {
   // as they were before the first time and leaves them as it found them, also when an exception
   // flies.
   Tensors Run(const std::vector<at::Tensor>& buffers, c10::Device device,
-              const std::function<Tensors()>& forward);
+              absl::FunctionRef<Tensors()> forward);
+  // The first time, of what does not run again: keeps nothing.
+  Tensors RunOnce(absl::FunctionRef<Tensors()> forward);
 
-  bool has_run() const { return before_.has_value(); }
+  bool has_run() const { return has_run_; }
 
  private:
   struct Before {
@@ -30,7 +32,9 @@ class RepeatableForward {
     BufferState buffers;
   };
 
-  std::optional<Before> before_;
+  // Apart, since random state is large: of most parts of a step there is none.
+  std::unique_ptr<const Before> before_;
+  bool has_run_ = false;
 };
 
 }  // namespace stowage

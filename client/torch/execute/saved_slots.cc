@@ -14,20 +14,42 @@
 
 namespace stowage {
 
+// What it must be like when it is saved again is in the value where there is one, as is where it lies: of most nothing else
+// is ever noted.
 struct SavedSlot {
   at::Tensor value;  // undefined: not held
   bool own = true;   // else its memory is somebody else's
   c10::VariableVersion counter;
   uint32_t version = 0;
-  // What it must be like when it is saved again, and, as long as nobody has settled whose the memory is, where it lies.
   std::vector<int64_t> sizes;
+  at::TensorOptions options;
+  // As long as nobody has settled whose the memory is.
   std::vector<int64_t> strides;
   int64_t offset = 0;
-  at::TensorOptions options;
   c10::weak_intrusive_ptr<c10::StorageImpl> storage{c10::intrusive_ptr<c10::StorageImpl>()};
+
+  void Describe(const at::Tensor& tensor) {
+    sizes = tensor.sizes().vec();
+    options = tensor.options();
+  }
+  void Empty() {
+    if (!value.defined()) return;
+    Describe(value);
+    value.reset();
+  }
+  bool IsLike(const at::Tensor& tensor) const {
+    if (!value.defined()) {
+      return tensor.sizes() == sizes && tensor.dtype() == options.dtype() &&
+             tensor.device() == options.device();
+    }
+    return tensor.sizes() == value.sizes() && tensor.dtype() == value.dtype() &&
+           tensor.device() == value.device();
+  }
 };
 
 namespace {
+
+constexpr size_t kUsualSlots = 4;  // saved tensors of a node
 
 // A tensor of the graph that shares memory and version, but not the graph: the hooks are part of that.
 at::Tensor WithoutGraph(const at::Tensor& tensor) { return tensor.tensor_data(); }
@@ -35,6 +57,11 @@ at::Tensor WithoutGraph(const at::Tensor& tensor) { return tensor.tensor_data();
 // Sparse tensors, say, have no storage, and views of complex ones are more than a place in one.
 bool LiesInStorage(const at::Tensor& tensor) {
   return StorageOf(tensor) != nullptr && !tensor.is_conj() && !tensor.is_neg();
+}
+
+StoragePtr StorageOfSaved(const SavedSlot& slot) {
+  if (!slot.value.defined()) return slot.storage.lock();
+  return LiesInStorage(slot.value) ? StoragePtrOf(slot.value) : StoragePtr();
 }
 
 at::Tensor FromStorage(const SavedSlot& slot, StoragePtr storage) {
@@ -53,14 +80,11 @@ class SlotHooks final : public torch::autograd::SavedVariableHooks {
     slot_ = std::make_shared<SavedSlot>();
     slot_->counter = torch::autograd::impl::version_counter(tensor);
     slot_->version = slot_->counter.current_version();
-    slot_->sizes = tensor.sizes().vec();
-    slot_->options = tensor.options();
-    const bool lies = LiesInStorage(tensor);
-    if (keeps_) slot_->value = WithoutGraph(tensor);
-    if (lies) {
-      slot_->strides = tensor.strides().vec();
-      slot_->offset = tensor.storage_offset();
-      slot_->storage = c10::weak_intrusive_ptr<c10::StorageImpl>(StoragePtrOf(tensor));
+    if (keeps_) {
+      slot_->value = WithoutGraph(tensor);
+    } else {
+      slot_->Describe(tensor);
+      if (LiesInStorage(tensor)) NotePlace(tensor);
     }
     slots_->push_back(slot_);
     slots_ = nullptr;
@@ -80,6 +104,12 @@ class SlotHooks final : public torch::autograd::SavedVariableHooks {
   }
 
  private:
+  void NotePlace(const at::Tensor& tensor) {
+    slot_->strides = tensor.strides().vec();
+    slot_->offset = tensor.storage_offset();
+    slot_->storage = c10::weak_intrusive_ptr<c10::StorageImpl>(StoragePtrOf(tensor));
+  }
+
   std::vector<std::weak_ptr<SavedSlot>>* slots_;  // while packing only
   bool keeps_;
   std::shared_ptr<SavedSlot> slot_;
@@ -97,8 +127,7 @@ class FillingHooks final : public torch::autograd::SavedVariableHooks {
   void call_pack_hook(const at::Tensor& tensor) override {
     const std::shared_ptr<SavedSlot> slot = std::move(slot_);
     if (slot == nullptr) return;  // the graph has let go of it
-    if (tensor.sizes() != slot->sizes || tensor.dtype() != slot->options.dtype() ||
-        tensor.device() != slot->options.device()) {
+    if (!slot->IsLike(tensor)) {
       throw StageRuleError(absl::StrCat("saved tensor ", number_,
                                         " of its forward is another one when it runs again"));
     }
@@ -125,6 +154,7 @@ class FillingHooks final : public torch::autograd::SavedVariableHooks {
 }  // namespace
 
 std::unique_ptr<torch::autograd::SavedVariableHooks> SavedSlots::Recording::MakeHooks() {
+  if (slots_->slots_.empty()) slots_->slots_.reserve(kUsualSlots);
   return std::make_unique<SlotHooks>(&slots_->slots_, keeps_);
 }
 
@@ -144,19 +174,24 @@ void SavedSlots::Refilling::Check() const {
                                     " tensors at first and ", filled_, " when it ran again"));
 }
 
-void SavedSlots::Settle(const std::unordered_set<const c10::StorageImpl*>& held_by_others,
+void SavedSlots::Settle(const std::vector<const c10::StorageImpl*>& held_by_others,
                         const std::vector<at::Tensor>& outputs) {
-  std::unordered_set<const c10::StorageImpl*> made;
-  InsertStorages(outputs, &made);
+  std::vector<const c10::StorageImpl*> made;
+  AppendStorages(outputs, &made);
+  const auto has = [](const std::vector<const c10::StorageImpl*>& storages,
+                      const StoragePtr& storage) {
+    return std::find(storages.begin(), storages.end(), storage.get()) != storages.end();
+  };
+  held_.reserve(slots_.size());
   for (const std::weak_ptr<SavedSlot>& known : slots_) {
-    const std::shared_ptr<SavedSlot> slot = known.lock();
+    std::shared_ptr<SavedSlot> slot = known.lock();
     if (slot == nullptr) continue;
-    held_.push_back(slot);
-    StoragePtr storage = slot->storage.lock();
-    saves_output_ = saves_output_ || (storage != nullptr && made.count(storage.get()) > 0);
-    slot->own = storage == nullptr || held_by_others.count(storage.get()) == 0;
+    StoragePtr storage = StorageOfSaved(*slot);
+    saves_output_ = saves_output_ || (storage && has(made, storage));
+    slot->own = !storage || !has(held_by_others, storage);
     if (!slot->own && !slot->value.defined()) slot->value = FromStorage(*slot, std::move(storage));
     slot->storage.reset();
+    held_.push_back(std::move(slot));
   }
 }
 
@@ -182,6 +217,7 @@ SavedSlots SavedSlots::Emptied() const {
     copy.own = slot->own;
     copy.sizes = slot->sizes;
     copy.options = slot->options;
+    if (slot->value.defined()) copy.Describe(slot->value);
     emptied.slots_.push_back(emptied.held_.back());
   }
   return emptied;
@@ -190,7 +226,7 @@ SavedSlots SavedSlots::Emptied() const {
 void SavedSlots::Drop() {
   for (const std::weak_ptr<SavedSlot>& known : slots_) {
     const std::shared_ptr<SavedSlot> slot = known.lock();
-    if (slot != nullptr && slot->own) slot->value.reset();
+    if (slot != nullptr && slot->own) slot->Empty();
   }
 }
 

@@ -12,7 +12,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <unordered_set>
 #include <vector>
 
 #include "client/torch/execute/packing_scope.h"
@@ -61,7 +60,7 @@ class SavedSlots {
   };
 
   // After the first forward: which memory others hold, the outputs' owner among them.
-  void Settle(const std::unordered_set<const c10::StorageImpl*>& held_by_others,
+  void Settle(const std::vector<const c10::StorageImpl*>& held_by_others,
               const std::vector<at::Tensor>& outputs);
   // Whether there is anything that a forward that runs again has to fill.
   bool owns() const { return EndOfOwn() > 0; }

@@ -20,6 +20,7 @@ void FindUses(StepPlan* plan) {
   plan->moves_source.resize(size + 1);
   plan->backward_at.assign(size + 1, plan->schedule.size());
   plan->never_drops.assign(size + 1, true);
+  plan->runs_once.assign(size + 1, true);
   std::vector<bool> has_run(size + 1, false);
   for (size_t i = 0; i < plan->schedule.size(); ++i) {
     const Instruction& instruction = plan->schedule[i];
@@ -33,6 +34,7 @@ void FindUses(StepPlan* plan) {
       plan->backward_at[v] = i;
     } else if (IsForward(instruction.op)) {
       if (has_run[v] || instruction.op != Op::kForwardSave) plan->never_drops[v] = false;
+      if (has_run[v]) plan->runs_once[v] = false;
       has_run[v] = true;
     } else if (instruction.tensor == TensorKind::kSaved) {
       plan->never_drops[v] = false;

@@ -59,7 +59,8 @@ struct StepPlan {
   std::vector<bool> moves_source;   // the tensor of an input moves
   std::vector<bool> saves_nothing;  // of its own
   std::vector<bool>
-      never_drops;  // runs forward once, saves, and all of that stays for its backward
+      never_drops;              // runs forward once, saves, and all of that stays for its backward
+  std::vector<bool> runs_once;  // forward
   std::vector<bool> owns_memory;
   std::vector<bool> recomputable;
   // By instruction: a recompute that stops early.

@@ -10,11 +10,14 @@
 
 namespace stowage {
 
-// Of a forward that made `outputs`, with a graph that ends at `ends`, where there are other parts, and at leaves. Throws
-// StageRuleError if it reaches a parameter that is not among `listed`. One that is listed and not used in this step is no
-// error: parts may be conditional. O(nodes of the graph).
-void CheckUsedParameters(const std::vector<at::Tensor>& outputs,
-                         const std::vector<const torch::autograd::Node*>& ends,
+// Of a forward that made `outputs`: the nodes of its graph, which ends at `ends`, where there are other parts, and at leaves.
+// The outputs hold them. O(nodes of the graph).
+std::vector<torch::autograd::Node*> NodesOf(const std::vector<at::Tensor>& outputs,
+                                            const std::vector<const torch::autograd::Node*>& ends);
+
+// Throws StageRuleError if a forward with these nodes reaches a parameter that is not among `listed`. One that is listed and
+// not used in this step is no error: parts may be conditional.
+void CheckUsedParameters(const std::vector<torch::autograd::Node*>& nodes,
                          const std::vector<at::Tensor>& listed);
 
 }  // namespace stowage

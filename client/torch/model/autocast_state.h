@@ -12,9 +12,9 @@
 
 #include <c10/core/DeviceType.h>
 #include <c10/core/ScalarType.h>
+#include <c10/util/SmallVector.h>
 
 #include <string>
-#include <vector>
 
 namespace stowage {
 
@@ -41,7 +41,7 @@ class AutocastState {
 
   void Apply() const;
 
-  std::vector<OfDevice> devices_;  // off on all others
+  c10::SmallVector<OfDevice, 3> devices_;  // off on all others
   bool remembers_casts_ = true;
 };
 

@@ -2,8 +2,8 @@
 
 #include <c10/core/StorageImpl.h>
 
+#include <algorithm>
 #include <cstddef>
-#include <unordered_set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -57,11 +57,13 @@ namespace {
 
 // A view of an input would keep it alive where the plan lets it go.
 Tensors OwnMemory(Tensors outputs, const Tensors& inputs) {
-  std::unordered_set<const c10::StorageImpl*> others;
-  InsertStorages(inputs, &others);
+  const auto is_shared = [&](const c10::StorageImpl* storage) {
+    return std::any_of(inputs.begin(), inputs.end(),
+                       [&](const at::Tensor& input) { return StorageOf(input) == storage; });
+  };
   for (at::Tensor& output : outputs) {
     const c10::StorageImpl* const storage = StorageOf(output);
-    if (storage != nullptr && others.count(storage) > 0) output = output.clone();
+    if (storage != nullptr && is_shared(storage)) output = output.clone();
   }
   return outputs;
 }

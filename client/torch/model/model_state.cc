@@ -76,8 +76,7 @@ at::Tensor RoomFor(const at::Tensor& buffer, std::vector<char>* bytes) {
 RandomState RandomState::Capture(c10::Device device) {
   Generator* generator = DefaultGenerator();
   std::lock_guard<std::mutex> lock(generator->mutex_);
-  RandomState state;
-  state.engine_ = generator->engine();
+  RandomState state(generator->engine());
   state.float_sample_ = generator->next_float_normal_sample();
   state.double_sample_ = generator->next_double_normal_sample();
   state.other_ = GeneratorOf(device);

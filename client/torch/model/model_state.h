@@ -21,6 +21,7 @@ namespace stowage {
 // The state of LibTorch's default generators: the CPU's and that of one other device.
 class RandomState {
  public:
+  RandomState() = default;
   static RandomState Capture(c10::Device device = c10::kCPU);
   // Before 2.1, LibTorch does not know the generators of devices that are not its own. For the life of the process.
   static void UseGenerator(at::Generator generator);
@@ -31,6 +32,9 @@ class RandomState {
 
  private:
   using Generator = at::CPUGeneratorImpl;
+
+  // One made without a state would draw it from a seed.
+  explicit RandomState(const at::mt19937& engine) : engine_(engine) {}
 
   at::mt19937 engine_;
   decltype(std::declval<Generator&>().next_float_normal_sample()) float_sample_;

@@ -8,7 +8,6 @@
 #include <functional>
 #include <memory>
 #include <thread>
-#include <unordered_set>
 #include <vector>
 
 #include "client/torch/base/tensor_storage.h"
@@ -41,8 +40,8 @@ class MovablePartsTest : public ::testing::Test {
         const SavedSlots::Recording recording(&slots, /*keeps=*/true);
         y = forward();
       }
-      std::unordered_set<const c10::StorageImpl*> held;
-      InsertStorages({x_, y}, &held);
+      std::vector<const c10::StorageImpl*> held;
+      AppendStorages({x_, y}, &held);
       slots.Settle(held, {y});
       return Tensors(y);
     };

@@ -7,7 +7,6 @@
 #include <exception>
 #include <functional>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
 #include "client/torch/base/tensor_storage.h"
@@ -38,8 +37,8 @@ class SavedSlotsTest : public testing::Test {
       const SavedSlots::Recording recording(&slots_, keeps);
       y = Part(x_);
     }
-    std::unordered_set<const c10::StorageImpl*> held;
-    InsertStorages({x_, y}, &held);
+    std::vector<const c10::StorageImpl*> held;
+    AppendStorages({x_, y}, &held);
     slots_.Settle(held, {y});
     return y;
   }
@@ -118,8 +117,8 @@ TEST_F(SavedSlotsTest, AForwardStopsWhereTheLastSlotThatOwnsIsFilled) {
     const SavedSlots::Recording recording(&slots_, /*keeps=*/false);
     y = LongPart(x_);
   }
-  std::unordered_set<const c10::StorageImpl*> held;
-  InsertStorages({x_, y}, &held);
+  std::vector<const c10::StorageImpl*> held;
+  AppendStorages({x_, y}, &held);
   slots_.Settle(held, {y});
   ASSERT_TRUE(slots_.owns());
   EXPECT_FALSE(slots_.saves_output());
