@@ -106,7 +106,9 @@ def sections(quick, out):
              limit_s=7200),
         made("overheads", "Steps against their parts", "step_overheads", [],
              ["--networks=decoder", "--rounds=1"],
-             "What a planned step costs beyond a plain one and its recomputations as measured; one thread. Medians and quartiles over rounds.",
+             "What a planned step costs beyond a plain one and its recomputations as measured; one thread, freed memory stays with the process. "
+             "`a stage` is its forward and backward in a plain step. Medians and quartiles over rounds, in turns; by the wall clock, and by CPU time "
+             "of the thread.",
              part_flag=pick("--networks=", "")),
         made("throughput", "Throughput over checkpoint_sequential, measured", "throughput_gain", [],
              ["--configurations=resnet18:32:1", "--rounds=1", "--screenings=1"],

@@ -15,6 +15,7 @@ namespace stowage {
 namespace {
 
 constexpr double kShares[] = {0.6, 1};
+constexpr int kWarmups = 2;
 
 // Of forwards after a stage's first.
 Nanos RecomputedIn(const MeasuredStep& step, const Schedule& schedule) {
@@ -25,6 +26,12 @@ Nanos RecomputedIn(const MeasuredStep& step, const Schedule& schedule) {
     time += step.instructions[i].end - step.instructions[i].start;
   }
   return time;
+}
+
+std::vector<Nanos> Sums(const std::vector<Nanos>& times, const std::vector<Nanos>& others) {
+  std::vector<Nanos> sums;
+  for (size_t i = 0; i < times.size(); ++i) sums.push_back(times[i] + others[i]);
+  return sums;
 }
 
 int StagesOf(const Problem& problem) {
@@ -40,24 +47,23 @@ absl::StatusOr<OverheadRow> MeasurePlan(const TrainedNetwork& network, const Pro
   const absl::StatusOr<Step> watched =
       network.Planned(problem, plan.schedule, /*device=*/nullptr, &measured);
   if (!watched.ok()) return watched.status();
-  const std::vector<Step> ways = {[&] { return network.Plain(); }, *step, *watched};
-  std::vector<Nanos> plain;
-  std::vector<double> over_parts, over_plain_cpu;
-  for (int round = 0; round < rounds; ++round) {
-    const absl::StatusOr<std::vector<StepTimes>> times =
-        TakeTurns(ways, /*warmups=*/round == 0 ? 2 : 0, 1);
-    if (!times.ok()) return times.status();
-    const Nanos parts = (*times)[0].wall.front() + RecomputedIn(measured, plan.schedule);
-    plain.push_back((*times)[0].wall.front());
-    over_parts.push_back(Ratios((*times)[1].wall, {parts}).front());
-    over_plain_cpu.push_back(Ratios((*times)[1].cpu, (*times)[0].cpu).front());
-  }
+  std::vector<Nanos> recomputed;  // warm-ups first
+  const Step watched_step = [&] {
+    absl::StatusOr<StepReport> report = (*watched)();
+    if (report.ok()) recomputed.push_back(RecomputedIn(measured, plan.schedule));
+    return report;
+  };
+  const absl::StatusOr<std::vector<StepTimes>> times =
+      TakeTurns({[&] { return network.Plain(); }, *step, watched_step}, kWarmups, rounds);
+  if (!times.ok()) return times.status();
+  const StepTimes &plain = (*times)[0], &planned = (*times)[1];
+  recomputed.erase(recomputed.begin(), recomputed.begin() + kWarmups);
   OverheadRow row;
   row.stages = StagesOf(problem);
-  row.stage = Nanos(Median(plain).value() / row.stages);
+  row.stage = Nanos(Median(plain.wall).value() / row.stages);
   row.recomputed_forwards = plan.prediction.recomputed_forwards;
-  row.over_parts = SpreadOf(over_parts);
-  row.over_plain_cpu = SpreadOf(over_plain_cpu);
+  row.over_parts = SpreadOf(Ratios(planned.wall, Sums(plain.wall, recomputed)));
+  row.over_parts_cpu = SpreadOf(Ratios(planned.cpu, Sums(plain.cpu, recomputed)));
   return row;
 }
 
@@ -94,14 +100,14 @@ absl::StatusOr<std::vector<OverheadRow>> MeasureOverheads(const NetworkChoice& c
 std::string OverheadHeader() {
   return "| network | form | budget | stages | a stage | recomputed | over plain and "
          "recomputations | "
-         "over plain, CPU |\n|---|---|---|---|---|---|---|---|\n";
+         "the same, CPU |\n|---|---|---|---|---|---|---|---|\n";
 }
 
 std::string OverheadMarkdown(const OverheadRow& row) {
   return absl::StrFormat("| %s | %s | %.0f%% | %d | %s | %d | %s | %s |\n", row.network,
                          ToString(row.form), row.share * 100, row.stages, ToString(row.stage),
                          row.recomputed_forwards, ToString(row.over_parts),
-                         row.recomputed_forwards > 0 ? "" : ToString(row.over_plain_cpu));
+                         ToString(row.over_parts_cpu));
 }
 
 }  // namespace stowage

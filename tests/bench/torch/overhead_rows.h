@@ -21,13 +21,13 @@ struct OverheadRow {
   Nanos stage;       // of a plain step, a stage's forward and backward in the mean
   int recomputed_forwards = 0;
   Spread over_parts;  // the planned step over the plain one of the round and its recomputations
-  // CPU time of the step over the plain one's, where nothing is recomputed: instructions are timed by the wall clock.
-  Spread over_plain_cpu;
+  // The same by CPU time of the steps; recomputations are instructions, which are timed by the wall clock.
+  Spread over_parts_cpu;
 };
 
 struct OverheadOptions {
   int repeats = 3;  // passes of the profile
-  int rounds = 15;  // of a plain step, a planned one and one whose instructions are measured
+  int rounds = 41;  // of a plain step, a planned one and one whose instructions are measured
   std::chrono::milliseconds patience = std::chrono::seconds(5);
 };
 
