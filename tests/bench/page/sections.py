@@ -110,6 +110,9 @@ def sections(quick, out):
              "`a stage` is its forward and backward in a plain step. Medians and quartiles over rounds, in turns; by the wall clock, and by CPU time "
              "of the thread.",
              part_flag=pick("--networks=", "")),
+        made("nodes", "What the executor costs per node", "node_costs", [], ["--nodes=6", "--rounds=1"],
+             "Chains and graphs of tiny nodes: a linear layer, a batch normalisation and a ReLU in turn, by a plan that keeps all, by one for 60% "
+             "and plain, in turns; one thread. `beyond plain` of a plan that recomputes has its recomputations in it. The least of all rounds."),
         made("throughput", "Throughput over checkpoint_sequential, measured", "throughput_gain", [],
              ["--configurations=resnet18:32:1", "--rounds=1", "--screenings=1"],
              "Of each network the best run of checkpoint_sequential with any number of segments, and what schedules within that run's memory "
