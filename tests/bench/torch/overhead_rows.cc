@@ -1,5 +1,6 @@
 #include "tests/bench/torch/overhead_rows.h"
 
+#include <cstdint>
 #include <memory>
 #include <set>
 #include <utility>
@@ -34,6 +35,17 @@ std::vector<Nanos> Sums(const std::vector<Nanos>& times, const std::vector<Nanos
   return sums;
 }
 
+// times * numerators / denominators.
+std::vector<Nanos> Scaled(const std::vector<Nanos>& times, const std::vector<Nanos>& numerators,
+                          const std::vector<Nanos>& denominators) {
+  std::vector<Nanos> scaled;
+  const std::vector<double> ratios = Ratios(numerators, denominators);
+  for (size_t i = 0; i < times.size(); ++i) {
+    scaled.emplace_back(static_cast<int64_t>(static_cast<double>(times[i].value()) * ratios[i]));
+  }
+  return scaled;
+}
+
 int StagesOf(const Problem& problem) {
   const auto* graph = std::get_if<Graph>(&problem);
   return graph != nullptr ? graph->size() : std::get<Chain>(problem).length() + 1;
@@ -62,8 +74,9 @@ absl::StatusOr<OverheadRow> MeasurePlan(const TrainedNetwork& network, const Pro
   row.stages = StagesOf(problem);
   row.stage = Nanos(Median(plain.wall).value() / row.stages);
   row.recomputed_forwards = plan.prediction.recomputed_forwards;
-  row.over_parts = SpreadOf(Ratios(planned.wall, Sums(plain.wall, recomputed)));
-  row.over_parts_cpu = SpreadOf(Ratios(planned.cpu, Sums(plain.cpu, recomputed)));
+  const std::vector<Nanos> parts = Sums(plain.wall, recomputed);
+  row.over_parts = SpreadOf(Ratios(planned.wall, parts));
+  row.over_parts_cpu = SpreadOf(Ratios(planned.cpu, Scaled(plain.cpu, parts, plain.wall)));
   return row;
 }
 

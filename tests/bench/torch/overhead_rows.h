@@ -21,7 +21,7 @@ struct OverheadRow {
   Nanos stage;       // of a plain step, a stage's forward and backward in the mean
   int recomputed_forwards = 0;
   Spread over_parts;  // the planned step over the plain one of the round and its recomputations
-  // The same by CPU time of the steps; recomputations are instructions, which are timed by the wall clock.
+  // The same by CPU time, of which recomputations are taken to have the share that they have of the wall clock's.
   Spread over_parts_cpu;
 };
 
