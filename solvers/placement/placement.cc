@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "solvers/model/index.h"
+#include "solvers/placement/internal/section_search.h"
 #include "solvers/solver.h"
 
 namespace stowage {
@@ -397,6 +398,9 @@ constexpr int64_t kMostNeighbours = 32000000;
 constexpr int64_t kTries = 16;
 // The effort that pays, for each pair of blocks that live at the same time.
 constexpr int64_t kEffortPerPair = 2000;
+// Steps of the search of sections in the time of one of the others; its part of the effort where no capacity is given.
+constexpr int64_t kSectionSteps = 8;
+constexpr int64_t kSectionShare = 4;
 // What may be lost to fragmentation, as a part of the live peak.
 constexpr int64_t kGoodEnough = 5000;
 // Coarse units are tried for so many blocks and more, where more than such a part of the live peak is
@@ -411,6 +415,10 @@ absl::Status CheckInput(const std::vector<BlockLife>& blocks, const PlacementOpt
   }
   if (options.effort < 0) {
     return absl::InvalidArgumentError(absl::StrCat("effort: ", options.effort, " is negative"));
+  }
+  if (options.capacity < Bytes(0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("capacity: ", options.capacity.value(), " is negative"));
   }
   int64_t left = kMaxTotal - 1;
   for (size_t i = 0; i < blocks.size(); ++i) {
@@ -500,11 +508,12 @@ void TryOrders(const StopToken* stop, Best* best) {
   }
 }
 
+int64_t Good(int64_t peak) { return peak + peak / kGoodEnough; }
+
 // The first target is the live peak. Then each cuts off a share of what is lost to fragmentation: a larger one after
 // a success, a smaller one after failing with both kinds of weights.
-void Search(const std::vector<UnitBlock>& blocks, int64_t peak, int64_t effort,
+void Search(const std::vector<UnitBlock>& blocks, int64_t peak, int64_t good, int64_t effort,
             const StopToken* stop, Best* best) {
-  const int64_t good = peak + peak / kGoodEnough;
   if (best->extent() <= good) return;
   EjectionSearch search(blocks, effort, stop);
   double share = 1.0;
@@ -531,7 +540,8 @@ void SearchCoarsely(const std::vector<UnitBlock>& blocks, int64_t peak, int64_t 
   if (coarse.unit == 1) return;
   Best found(coarse.blocks);
   TryOrders(stop, &found);
-  Search(coarse.blocks, LivePeak(coarse.blocks), effort, stop, &found);
+  const int64_t coarse_peak = LivePeak(coarse.blocks);
+  Search(coarse.blocks, coarse_peak, Good(coarse_peak), effort, stop, &found);
   std::vector<int64_t> offsets(blocks.size(), std::numeric_limits<int64_t>::max());
   for (size_t i = 0; i < coarse.numbers.size(); ++i) {
     offsets[coarse.numbers[i]] = found.offsets()[i] * coarse.unit;
@@ -539,14 +549,28 @@ void SearchCoarsely(const std::vector<UnitBlock>& blocks, int64_t peak, int64_t 
   best->TryFalling(offsets);
 }
 
-void SearchBothWays(const std::vector<UnitBlock>& blocks, int64_t peak,
-                    const PlacementOptions& options, Best* best) {
+void SearchSections(const std::vector<UnitBlock>& blocks, int64_t good, int64_t effort,
+                    const StopToken* stop, Best* best) {
+  if (best->extent() <= good || !SectionSearch::Suits(blocks)) return;
+  SectionSearch search(blocks, stop);
+  const int64_t steps = kSectionSteps * std::min(effort, kMaxTotal / kSectionSteps);
+  if (search.Fit(good, steps) != SectionSearch::Outcome::kFound) return;
+  best->TryFalling(search.offsets());
+}
+
+void SearchAllWays(const std::vector<UnitBlock>& blocks, int64_t peak,
+                   const PlacementOptions& options, Best* best) {
   const int64_t pairs = CountNeighbours(blocks);
   if (pairs > kMostNeighbours) return;
   const int64_t effort = std::min(options.effort, kEffortPerPair * pairs);
+  const int64_t capacity = options.capacity.value() / options.alignment.value();
+  const int64_t good = std::max(Good(peak), capacity);
+  const int64_t for_sections = capacity > 0 ? options.effort : effort / kSectionShare;
+  SearchSections(blocks, good, for_sections, options.stop, best);
+  if (best->extent() <= good) return;
   const bool many = blocks.size() >= kManyBlocks && best->extent() > peak + peak / kWorthCoarse;
   if (many) SearchCoarsely(blocks, peak, effort / 2, options.stop, best);
-  Search(blocks, peak, many ? effort / 2 : effort, options.stop, best);
+  Search(blocks, peak, good, many ? effort / 2 : effort, options.stop, best);
 }
 
 }  // namespace
@@ -560,7 +584,7 @@ absl::StatusOr<Placement> PlaceBlocks(const std::vector<BlockLife>& blocks,
   const int64_t peak = LivePeak(units);
   Best best(units);
   TryOrders(options.stop, &best);
-  SearchBothWays(units, peak, options, &best);
+  SearchAllWays(units, peak, options, &best);
   Placement placement;
   const int64_t unit = options.alignment.value();
   for (const int64_t offset : best.offsets()) placement.offsets.push_back(Bytes(offset * unit));

@@ -7,9 +7,11 @@
 //   - In some orders, by size, life and area, blocks are put one by one at the lowest offset that is free
 //     for all of their life (first fit; one of all orders gives the least extent), and from the
 //     lowest free memory up (skyline).
-//   - Below the best of these, targets are tried by throwing out what is in the way (ejection), until
-//     less than 1/5000 of the live peak is lost to fragmentation, or the effort is spent: of many blocks first with
-//     sizes in coarse units (CoarseSizes), for half of it, then as they are.
+//   - An extent that is enough is looked for from the lowest offset up, with inference (internal/section_search.h).
+//   - Below the best of these, targets are tried by throwing out what is in the way (ejection), until the extent is
+//     enough, or the effort is spent: of many blocks first with sizes in coarse units (CoarseSizes), for half of it,
+//     then as they are.
+// Enough is what the options say, or less than 1/5000 of the live peak lost to fragmentation.
 //
 // Bytes. Deterministic: equal input gives equal offsets. Thread-safe.
 #ifndef STOWAGE_SOLVERS_PLACEMENT_PLACEMENT_H_
@@ -34,6 +36,9 @@ struct PlacementOptions {
   // same time; 100 million take one to two seconds. Where none is left, the best placement so far is
   // the answer.
   int64_t effort = 200000000;
+  // The memory there is, where it is known: an extent that is enough. Looking for one may take all of the effort, however few
+  // the pairs. 0: the smaller the better.
+  Bytes capacity;
   // Ends all early that comes after the first order, as if the effort were spent; may be null.
   const StopToken* stop = nullptr;
 };
@@ -47,7 +52,7 @@ struct Placement {
   Bytes fragmentation() const { return extent - live_peak; }
 };
 
-// INVALID_ARGUMENT: an alignment below 1, a negative effort, a block of no bytes or of no life, or
+// INVALID_ARGUMENT: an alignment below 1, a negative effort or capacity, a block of no bytes or of no life, or
 // sizes that add up to 2^62 or more. Time O(n^2 + effort); memory O(n + pairs of blocks that live at
 // the same time). Where these are more than 32 million there is no search.
 absl::StatusOr<Placement> PlaceBlocks(const std::vector<BlockLife>& blocks,

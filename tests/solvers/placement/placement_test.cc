@@ -184,6 +184,25 @@ TEST(Placement, SearchFindsWhatOrdersAloneDoNot) {
   EXPECT_LT(searched, orders);
 }
 
+TEST(Placement, EndsWhereTheCapacityIsEnough) {
+  std::mt19937_64 rng(5);
+  std::vector<BlockLife> blocks;
+  Cut(1 << 20, 0, 4096, 3, &rng, &blocks);
+  PlacementOptions options = Bytewise(20000000);
+  const absl::StatusOr<Placement> best = PlaceBlocks(blocks, options);
+  const absl::StatusOr<Placement> orders = PlaceBlocks(blocks, Bytewise(0));
+  ASSERT_TRUE(best.ok() && orders.ok());
+  ASSERT_LT(best->extent, orders->extent);
+  options.capacity = orders->extent;
+  const absl::StatusOr<Placement> enough = PlaceBlocks(blocks, options);
+  ASSERT_TRUE(enough.ok()) << enough.status();
+  EXPECT_EQ(enough->offsets, orders->offsets);
+  options.capacity = best->extent;
+  const absl::StatusOr<Placement> within = PlaceBlocks(blocks, options);
+  ASSERT_TRUE(within.ok()) << within.status();
+  EXPECT_LE(within->extent, options.capacity);
+}
+
 TEST(Placement, OfNestedLivesStrandsNothing) {
   std::vector<BlockLife> blocks;
   for (int64_t i = 0; i < 300; ++i) blocks.push_back({Bytes(1 + i * 7919 % 1000), i, 1000 - i});
@@ -226,6 +245,9 @@ TEST(Placement, RefusesWhatIsNoBlock) {
   options = {};
   options.effort = -1;
   EXPECT_THAT(error({}, options), HasSubstr("effort: -1"));
+  options = {};
+  options.capacity = Bytes(-1);
+  EXPECT_THAT(error({}, options), HasSubstr("capacity: -1"));
 }
 
 TEST(CheckPlacement, FindsEveryKindOfMistake) {
