@@ -19,9 +19,13 @@ size_t OrderPool::Within(int64_t budget) const {
   return static_cast<size_t>(over - entries_.begin());
 }
 
-void OrderPool::Offer(const OrderCost& cost, const ComputeOrder& order) {
+bool OrderPool::Beats(const OrderCost& cost) const {
   const size_t within = Within(cost.peak);
-  if (within > 0 && entries_[within - 1].forward_time <= cost.forward_time) return;
+  return within == 0 || entries_[within - 1].forward_time > cost.forward_time;
+}
+
+void OrderPool::Offer(const OrderCost& cost, const ComputeOrder& order) {
+  if (!Beats(cost)) return;
   const auto at = std::lower_bound(entries_.begin(), entries_.end(), cost.peak,
                                    [](const Entry& e, int64_t peak) { return e.peak < peak; });
   const auto slower = std::find_if(
@@ -474,6 +478,8 @@ constexpr int64_t kNoTarget = std::numeric_limits<int64_t>::max();
 constexpr int kTargets = 64;
 constexpr int kTargetsOfLarge = 48;
 constexpr int kLarge = 512;
+// A part of the work for what lies between them, beyond the rest.
+constexpr int64_t kLoosening = 16;
 
 // Fits better: within the target, then faster, then of a lower peak.
 bool Better(const OrderCost& a, const OrderCost& b) {
@@ -604,6 +610,33 @@ absl::Status OrderSearch::Shrink(int64_t work) {
   return absl::OkStatus();
 }
 
+absl::Status OrderSearch::Loosen(int64_t work) {
+  const int64_t end = moves_.work() + work;
+  for (int64_t done = -1; moves_.work() < end;) {
+    const size_t next = pool_.Within(done);
+    if (next >= pool_.entries().size()) break;
+    done = pool_.entries()[next].peak;
+    const ComputeOrder order = pool_.entries()[next].order;
+    std::vector<bool> ran(Index(graph_.size()), false);
+    for (size_t i = 0; i < order.size() && moves_.work() < end; ++i) {
+      if (order[i].backward) continue;
+      if (!ran[Index(order[i].vertex)]) {
+        ran[Index(order[i].vertex)] = true;
+        continue;
+      }
+      absl::Status status = moves_.Poll();
+      if (!status.ok()) return status;
+      ComputeOrder without = order;
+      without.erase(without.begin() + static_cast<ptrdiff_t>(i));
+      const OrderCost cost = moves_.Cost(without, kNoTarget);
+      if (!pool_.Beats(cost)) continue;
+      Offer(without);
+      if (!pool_.Beats(cost)) done = std::min(done, cost.peak - 1);  // it was kept
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status OrderSearch::Improve(int64_t work,
                                   const std::function<absl::Status(double, int64_t)>& after) {
   const int64_t start = moves_.work();
@@ -644,7 +677,7 @@ absl::Status OrderSearch::Improve(int64_t work,
     return FitFrom(target, pool_.entries().size() - 1, end);
   });
   for_targets(1.0, [&](int64_t target, int64_t end) { return VaryAt(target, end); });
-  return status;
+  return status.ok() ? Loosen(work / kLoosening) : status;
 }
 
 }  // namespace stowage

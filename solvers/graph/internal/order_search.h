@@ -28,6 +28,8 @@ class OrderPool {
 
   explicit OrderPool(int64_t most_bytes) : most_bytes_(most_bytes) {}
 
+  // Whether no entry of no higher peak is as fast. O(log entries).
+  bool Beats(const OrderCost& cost) const;
   // Keeps it unless an entry of no higher peak is as fast. O(entries).
   void Offer(const OrderCost& cost, const ComputeOrder& order);
   // Peaks rise, times fall.
@@ -170,6 +172,9 @@ class OrderSearch {
   // Takes out one repeat after the other and makes the order fit again another way.
   absl::Status Vary(int64_t target, int64_t end, ComputeOrder* order, OrderCost* cost);
   absl::Status Shrink(int64_t work);
+  // Offers every order of the pool without each of its repeats alone, and what comes of that again: orders between the
+  // budgets that were worked on.
+  absl::Status Loosen(int64_t work);
 
   const OpGraph& graph_;
   OrderMoves moves_;

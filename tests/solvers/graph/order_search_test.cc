@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -34,6 +35,42 @@ TEST(OrderSearch, WindowsWithoutRepeatsCostNothing) {
   ASSERT_TRUE(search.Improve(kWork, nullptr).ok());
   ASSERT_EQ(search.pool().entries().size(), 1U);
   EXPECT_EQ(search.pool().entries()[0].order.size(), store_all.size());
+}
+
+// A path with an edge over every fourth vertex, sizes and times far from each other.
+Graph UnevenPath(int64_t vertices) {
+  std::vector<Vertex> ops = {testing::MakeOp(0, {}, 64)};
+  for (int64_t id = 1; id < vertices; ++id) {
+    std::vector<GraphInput> inputs = {{id - 1, true}};
+    if (id % 4 == 0) inputs.push_back({id - 4, true});
+    ops.push_back(testing::MakeOp(id, std::move(inputs), 50 + id * 7919 % 1000));
+    ops.back().forward_time = Nanos(10 + id * 104729 % 97);
+  }
+  return testing::MakeGraph(std::move(ops));
+}
+
+// Budgets lie apart. An order that was found for one of them may do without one of its repeats before the next one.
+TEST(OrderSearch, NoRepeatOfAnOrderCanBeLeftOutForNothing) {
+  const OpGraph ops(UnevenPath(40));
+  OrderSearch search(ops, SolveOptions());
+  search.Offer(StoreAllOrder(ops));
+  ASSERT_TRUE(search.Improve(kWork, nullptr).ok());
+  EXPECT_GT(search.pool().entries().size(), 20U);
+  OrderEvaluator evaluator(ops);
+  for (const OrderPool::Entry& entry : search.pool().entries()) {
+    std::vector<bool> ran(40, false);
+    for (size_t i = 0; i < entry.order.size(); ++i) {
+      if (entry.order[i].backward) continue;
+      const auto vertex = static_cast<size_t>(entry.order[i].vertex);
+      ComputeOrder without = entry.order;
+      without.erase(without.begin() + static_cast<ptrdiff_t>(i));
+      if (ran[vertex]) {
+        EXPECT_FALSE(search.pool().Beats(evaluator.Evaluate(without, 0)))
+            << entry.peak << " " << vertex;
+      }
+      ran[vertex] = true;
+    }
+  }
 }
 
 }  // namespace
