@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kNowhere = -1;
 // Orders of urgency that take turns.
 constexpr int kWays = 3;
-constexpr size_t kMostBlocks = 4096;
+constexpr size_t kMostBlocks = 2048;
 
 std::vector<int64_t> TimesOf(const std::vector<UnitBlock>& blocks) {
   std::vector<int64_t> times;

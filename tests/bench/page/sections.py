@@ -63,6 +63,9 @@ def sections(quick, out):
         made("placements", "Placements: how far a plan's blocks reach", "placement_extents", ["FOLDER"], ["FOLDER", "alexnet"],
              "Extent of the region over the evaluator's peak, by budgets in shares of plain training's. A dash: no plan within it.",
              limit_s=14400),
+        benchmark("minimalloc", "Placements of MiniMalloc's challenging instances", "placement_bench", [], ["--benchmark_filter=/F"],
+                  "CPU time until the blocks fit in the capacity of 1,048,576 bytes; `over` is what is beyond it. Eight of the eleven are full at "
+                  "some time."),
         made("offloading", "Recomputing, offloading and both", "offload_curves", ["FOLDER"], ["FOLDER", "resnet18"],
              "Beaumont et al. 2020 claim 1.2 times the bound at most for all points of DynProg; Beaumont et al. 2021 four to six times less "
              "memory for recomputing and offloading together.", kind="file", file="summary.md",
