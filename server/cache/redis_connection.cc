@@ -93,7 +93,7 @@ constexpr std::array<Meaning, 14> kMeanings = {{
     {"ASK", absl::StatusCode::kUnavailable, "Redis is a cluster, which is not supported"},
     {"TRYAGAIN", absl::StatusCode::kUnavailable, "Redis is a cluster, which is not supported"},
     {"BUSY", absl::StatusCode::kUnavailable, "Redis is busy with a script"},
-    {"READONLY", absl::StatusCode::kFailedPrecondition, "Redis is a read-only replica"},
+    {kReplicaRefuses, absl::StatusCode::kFailedPrecondition, "Redis is a read-only replica"},
     {"OOM", absl::StatusCode::kFailedPrecondition, "Redis has reached its memory limit"},
     {"MISCONF", absl::StatusCode::kFailedPrecondition, "Redis cannot save and takes no writes"},
     {"NOREPLICAS", absl::StatusCode::kFailedPrecondition, "Redis has too few replicas to write"},

@@ -33,6 +33,9 @@ struct RedisAddress {
 // "host:port", "[address]:port" or "/path/of/a/socket". INVALID_ARGUMENT for anything else.
 absl::StatusOr<RedisAddress> ParseRedisAddress(const std::string& text);
 
+// The first word of what a server says that has become a replica.
+inline constexpr char kReplicaRefuses[] = "READONLY";
+
 using RedisCommand = std::vector<std::string>;
 
 struct RedisReply {

@@ -1,8 +1,18 @@
 #include "server/cache/redis_pool.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace stowage {
+namespace {
+
+bool IsRefusedByReplica(const std::vector<RedisReply>& replies) {
+  return std::any_of(replies.begin(), replies.end(), [](const RedisReply& reply) {
+    return reply.kind == RedisReply::Kind::kError && reply.text == kReplicaRefuses;
+  });
+}
+
+}  // namespace
 
 RedisPool::RedisPool(const RedisOptions& options) : options_(options), breaker_(options.breaker) {}
 
@@ -36,17 +46,37 @@ absl::StatusOr<std::vector<RedisReply>> RedisPool::RunOn(Connection* connection,
                                                          const std::vector<RedisCommand>& commands,
                                                          Clock::time_point deadline) {
   // One that rested may have been closed meanwhile, by a restart or an idle limit.
-  if (*connection == nullptr || !(*connection)->IsQuiet()) {
-    auto opened = RedisConnection::Open(options_.address, deadline);
-    if (!opened.ok()) return opened.status();
-    *connection = *std::move(opened);
+  const bool rested = *connection != nullptr && (*connection)->IsQuiet();
+  if (!rested) {
+    if (absl::Status opened = Open(connection, deadline); !opened.ok()) return opened;
   }
   auto replies = (*connection)->Run(commands, deadline, options_.largest_reply);
   if (!replies.ok()) return replies;
+  // It rested while its server became a replica: the address may lead to the new primary by now. What
+  // was refused was not done, and all that we send may be sent twice.
+  if (rested && IsRefusedByReplica(*replies)) {
+    DropResting();
+    if (absl::Status opened = Open(connection, deadline); !opened.ok()) return opened;
+    replies = (*connection)->Run(commands, deadline, options_.largest_reply);
+    if (!replies.ok()) return replies;
+  }
   for (const RedisReply& reply : *replies) {
     if (absl::Status status = StatusOf(reply); absl::IsUnavailable(status)) return status;
   }
   return replies;
+}
+
+absl::Status RedisPool::Open(Connection* connection, Clock::time_point deadline) {
+  auto opened = RedisConnection::Open(options_.address, deadline);
+  if (!opened.ok()) return opened.status();
+  *connection = *std::move(opened);
+  return absl::OkStatus();
+}
+
+void RedisPool::DropResting() {
+  std::vector<Connection> dropped;
+  std::lock_guard<std::mutex> lock(mutex_);
+  dropped.swap(resting_);
 }
 
 bool RedisPool::Take(Clock::time_point deadline, Connection* connection) {

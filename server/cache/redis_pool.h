@@ -49,10 +49,13 @@ class RedisPool {
 
   absl::StatusOr<std::vector<RedisReply>> RunOnce(const std::vector<RedisCommand>& commands,
                                                   Clock::time_point deadline);
-  // Opens the connection if there is none, or none any more.
+  // Opens the connection if there is none, or none any more, or one to a server that has become a
+  // replica.
   absl::StatusOr<std::vector<RedisReply>> RunOn(Connection* connection,
                                                 const std::vector<RedisCommand>& commands,
                                                 Clock::time_point deadline);
+  absl::Status Open(Connection* connection, Clock::time_point deadline);
+  void DropResting();
   // A connection that rests, or null where a new one may be opened; false when none came free.
   bool Take(Clock::time_point deadline, Connection* connection);
   void GiveBack(Connection connection);

@@ -1,16 +1,19 @@
 // What a Redis that fails in every way costs: hits, and at most its time-out.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <thread>
 #include <utility>
 
 #include "server/cache/memory_plan_store.h"
+#include "server/cache/redis_keys.h"
 #include "server/cache/redis_plan_store.h"
 #include "server/cache/tiered_plan_store.h"
 #include "tests/server/cache/entries.h"
 #include "tests/server/cache/redis_server.h"
 #include "tests/server/support/counting_metrics.h"
+#include "tests/support/temporary_folder.h"
 
 namespace stowage::testing {
 namespace {
@@ -192,6 +195,25 @@ TEST_F(RedisFailure, AReadOnlyReplicaKeepsServing) {
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
   EXPECT_NE(node_.redis->Get(kKey, Access::kLookup), nullptr);
   EXPECT_FALSE(node_.pool->resting());
+}
+
+// One address, which leads to another server from some time on: a name, a proxy, here a link.
+TEST_F(RedisFailure, AfterAFailoverTheAddressIsAskedAgain) {
+  const TemporaryFolder folder;
+  RedisOptions options = server_.options();
+  options.address.host_or_path = folder / "primary";
+  ASSERT_EQ(symlink(server_.address().host_or_path.c_str(), (folder / "primary").c_str()), 0);
+  const Node node(options);
+  ASSERT_TRUE(node.redis->Put(kKey, EntryOf("a")).ok());
+  const RedisServer promoted;
+  ASSERT_EQ(unlink((folder / "primary").c_str()), 0);
+  ASSERT_EQ(symlink(promoted.address().host_or_path.c_str(), (folder / "primary").c_str()), 0);
+  server_.Ask({"REPLICAOF", "127.0.0.1", "1"});
+  const absl::Status written = node.redis->Put(KeyOf("b"), EntryOf("b"));
+  EXPECT_TRUE(written.ok()) << written;
+  EXPECT_NE(node.redis->Get(KeyOf("b"), Access::kLookup), nullptr);
+  EXPECT_EQ(promoted.Ask({"EXISTS", RedisKeys("stowage").Plan(KeyOf("b"))}).integer, 1);
+  EXPECT_EQ(node.Failures(CacheFailure::kNotWritten), 0);
 }
 
 TEST_F(RedisFailure, AServerThatHidesItsDataIsAway) {
