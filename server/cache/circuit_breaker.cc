@@ -35,6 +35,11 @@ void CircuitBreaker::Failed(Clock::time_point now) {
   if (!open_ && ++failures_ >= options_.failures) Open(now);
 }
 
+void CircuitBreaker::NotTried() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  probing_ = false;
+}
+
 bool CircuitBreaker::open() const {
   std::lock_guard<std::mutex> lock(mutex_);
   return open_;

@@ -28,10 +28,12 @@ class CircuitBreaker {
 
   explicit CircuitBreaker(const BreakerOptions& options, uint64_t seed = std::random_device{}());
 
-  // Whether to try now. Who is let pass tells the outcome, by one of the other two.
+  // Whether to try now. Who is let pass tells the outcome, by one of the other three.
   bool Admit(Clock::time_point now);
   void Succeeded();
   void Failed(Clock::time_point now);
+  // Nothing was tried after all: of the neighbour that says nothing.
+  void NotTried();
 
   // Whether somebody would be turned away now, or is being tried as a probe.
   bool open() const;

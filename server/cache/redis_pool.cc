@@ -21,24 +21,20 @@ absl::StatusOr<std::vector<RedisReply>> RedisPool::Run(const std::vector<RedisCo
   if (!breaker_.Admit(start)) {
     return absl::UnavailableError("Redis is left alone for a while after it failed");
   }
-  auto replies = RunOnce(commands, start + options_.timeout);
-  if (absl::IsUnavailable(replies.status())) {
-    breaker_.Failed(Clock::now());
-  } else {
-    breaker_.Succeeded();
-  }
-  return replies;
-}
-
-absl::StatusOr<std::vector<RedisReply>> RedisPool::RunOnce(
-    const std::vector<RedisCommand>& commands, Clock::time_point deadline) {
+  const Clock::time_point deadline = start + options_.timeout;
   Connection connection;
   if (!Take(deadline, &connection)) {
+    breaker_.NotTried();
     return absl::UnavailableError("all connections to Redis are in use");
   }
   absl::StatusOr<std::vector<RedisReply>> replies = RunOn(&connection, commands, deadline);
   if (!replies.ok()) connection.reset();
   GiveBack(std::move(connection));
+  if (absl::IsUnavailable(replies.status())) {
+    breaker_.Failed(Clock::now());
+  } else {
+    breaker_.Succeeded();
+  }
   return replies;
 }
 

@@ -47,8 +47,6 @@ class RedisPool {
   using Clock = RedisConnection::Clock;
   using Connection = std::unique_ptr<RedisConnection>;
 
-  absl::StatusOr<std::vector<RedisReply>> RunOnce(const std::vector<RedisCommand>& commands,
-                                                  Clock::time_point deadline);
   // Opens the connection if there is none, or none any more, or one to a server that has become a
   // replica.
   absl::StatusOr<std::vector<RedisReply>> RunOn(Connection* connection,

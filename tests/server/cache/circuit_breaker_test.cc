@@ -53,6 +53,23 @@ TEST(CircuitBreaker, OneProbeAtATime) {
   EXPECT_TRUE(breaker.Admit(later));
 }
 
+TEST(CircuitBreaker, WhatWasNotTriedCountsAsNothing) {
+  CircuitBreaker breaker(kOptions, 1);
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(breaker.Admit(kStart));
+    breaker.NotTried();
+  }
+  EXPECT_FALSE(breaker.open());
+  Open(&breaker);
+  const Clock::time_point later = kStart + milliseconds(100);
+  EXPECT_TRUE(breaker.Admit(later));
+  breaker.NotTried();
+  EXPECT_TRUE(breaker.open());
+  EXPECT_TRUE(breaker.Admit(later)) << "the next one is the probe";
+  breaker.Failed(later);
+  EXPECT_FALSE(breaker.Admit(later));
+}
+
 TEST(CircuitBreaker, ThePauseDoublesUpToABoundAndStartsOver) {
   CircuitBreaker breaker(kOptions, 1);
   Open(&breaker);

@@ -145,6 +145,18 @@ TEST_F(RedisFailure, ManyThreadsAtAFrozenServerWaitAndGoOn) {
   EXPECT_EQ(node.Failures(CacheFailure::kCorrupt), 0) << "a late reply was taken";
 }
 
+// Waiting for a connection of ours is no failure of Redis.
+TEST_F(RedisFailure, ConnectionsThatAreAllInUseOpenNoBreaker) {
+  RedisOptions options = server_.options();
+  options.connections = 0;  // as if others had them all
+  options.timeout = milliseconds(1);
+  RedisPool pool(options);
+  for (int i = 0; i < 2 * BreakerOptions{}.failures; ++i) {
+    EXPECT_TRUE(absl::IsUnavailable(pool.Ping()));
+  }
+  EXPECT_FALSE(pool.resting());
+}
+
 TEST_F(RedisFailure, ARestartIsNotNoticed) {
   ASSERT_TRUE(node_.redis->Put(kKey, EntryOf("a")).ok());
   server_.Kill();
