@@ -94,10 +94,10 @@ std::optional<PlanEntry> Learn(const PlanEntry& entry, const PlanningProblem& pr
   samples.erase(std::remove_if(samples.begin(), samples.end(),
                                [job](const CostSample& sample) { return sample.job == job; }),
                 samples.end());
-  if (identity != 0) {
-    MakeRoomForVoice([&](const CostSample& other) { return other.identity == identity; }, &samples);
-  }
   samples.push_back({job, problem.costs, identity});
+  BoundVoices(
+      VoicesOf(learned, identity), [](const CostSample& sample) { return sample.identity; },
+      &samples);
   learned.profile_wanted = false;
   const size_t limit = SampleLimit(problem.costs->problem());
   while (samples.size() > limit) samples.erase(samples.begin());

@@ -174,6 +174,18 @@ uint64_t IdentityHash(const std::string& identity) {
   return identity.empty() ? 0 : HashOf(identity);
 }
 
+bool HasHeardOthers(const PlanEntry& entry, uint64_t identity) {
+  const auto is_other = [identity](const auto& sample) {
+    return sample.identity != 0 && sample.identity != identity;
+  };
+  return std::any_of(entry.samples.begin(), entry.samples.end(), is_other) ||
+         std::any_of(entry.reports.begin(), entry.reports.end(), is_other);
+}
+
+size_t VoicesOf(const PlanEntry& entry, uint64_t identity) {
+  return HasHeardOthers(entry, identity) ? kQuorum - 1 : kQuorum;
+}
+
 size_t SampleLimit(const Problem& problem) {
   return std::clamp(kMostSampledSteps / static_cast<size_t>(StepCount(problem)), kQuorum,
                     kMostSamples);
@@ -190,7 +202,7 @@ SampleVerdict JudgeSample(const PlanEntry& entry, const Instance& costs, uint64_
       if (sample.job == job) return SampleVerdict::kKnown;
       if (identity != 0 && sample.identity == identity) ++voices;
     }
-    if (voices >= kVoices) return SampleVerdict::kKnown;
+    if (voices >= VoicesOf(entry, identity)) return SampleVerdict::kKnown;
     const bool full = entry.samples.size() >= SampleLimit(costs.problem());
     if (full && job % kHeardWhenFull != 0) return SampleVerdict::kKnown;
   }

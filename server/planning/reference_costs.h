@@ -13,8 +13,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <map>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "server/cache/plan_entry.h"
@@ -28,9 +31,11 @@ inline constexpr size_t kMostSamples = 9;
 // Of all samples of an entry, unless that is less than a quorum.
 inline constexpr size_t kMostSampledSteps = 200000;
 
-// Samples of an entry, and reports on a plan, that one identity's callers have at most, whatever names
-// their jobs give themselves: the oldest goes first.
-inline constexpr size_t kVoices = kQuorum;
+// Samples of an entry, and reports on a plan, that callers of that identity have at most, whatever names
+// their jobs give themselves: fewer than a quorum once the entry has heard another identity, for which the
+// plans are, too; else a quorum. Identity 0 is nobody's. O(samples + reports).
+bool HasHeardOthers(const PlanEntry& entry, uint64_t identity);
+size_t VoicesOf(const PlanEntry& entry, uint64_t identity);
 
 // Of a job, by the name that it gives itself, of a caller of that identity ("" where callers are not
 // known). 0 where there is neither.
@@ -38,12 +43,15 @@ uint64_t JobHash(const std::string& job, const std::string& identity = "");
 // 0 for "": nothing is known, and nothing bounded.
 uint64_t IdentityHash(const std::string& identity);
 
-// Drops the oldest of those that are of the `same` identity until one more is no more than kVoices.
-template <class Sample, class Same>
-void MakeRoomForVoice(const Same& same, std::vector<Sample>* samples) {
-  while (static_cast<size_t>(std::count_if(samples->begin(), samples->end(), same)) >= kVoices) {
-    samples->erase(std::find_if(samples->begin(), samples->end(), same));
-  }
+// Of those that have one `voice` and an identity the newest `most` stay.
+template <class Sample, class Voice>
+void BoundVoices(size_t most, const Voice& voice, std::vector<Sample>* samples) {
+  std::map<std::decay_t<decltype(voice(samples->front()))>, size_t> heard;
+  std::vector<Sample> kept;
+  std::copy_if(
+      samples->rbegin(), samples->rend(), std::back_inserter(kept),
+      [&](const Sample& sample) { return sample.identity == 0 || ++heard[voice(sample)] <= most; });
+  samples->assign(std::make_move_iterator(kept.rbegin()), std::make_move_iterator(kept.rend()));
 }
 
 // Samples that an entry for the problem keeps.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -18,7 +20,8 @@ constexpr double kOutlierDeviations = 3;
 constexpr double kNoise = 0.02;
 constexpr double kTimeDrift = 0.15;
 constexpr double kPeakDrift = 0.01;
-constexpr int kWarned = 2;  // jobs over the budget
+constexpr int kWarned = 2;  // voices over the budget
+constexpr int kAgreed = 2;  // voices that say what most jobs do
 
 // The lower one of an even number. Never empty.
 double Median(std::vector<double> values) {
@@ -100,7 +103,8 @@ void AddLatestStep(const Report& report, const Plan& plan, ReportJudgement* judg
 }
 
 // In the place of the job's former report on the plan, which it returns, if there is one.
-std::optional<ReportSample> Insert(const ReportSample& sample, std::vector<ReportSample>* reports) {
+std::optional<ReportSample> Insert(const ReportSample& sample, PlanEntry* entry) {
+  std::vector<ReportSample>* const reports = &entry->reports;
   const auto same = [&sample](const ReportSample& other) {
     return other.job == sample.job && other.budget == sample.budget &&
            other.revision == sample.revision;
@@ -111,14 +115,11 @@ std::optional<ReportSample> Insert(const ReportSample& sample, std::vector<Repor
     former = *found;
     reports->erase(found);
   }
-  if (sample.identity != 0) {
-    const auto of_identity = [&sample](const ReportSample& other) {
-      return other.identity == sample.identity && other.budget == sample.budget &&
-             other.revision == sample.revision;
-    };
-    MakeRoomForVoice(of_identity, reports);
-  }
   reports->push_back(sample);
+  BoundVoices(
+      VoicesOf(*entry, sample.identity),
+      [](const ReportSample& of) { return std::make_tuple(of.identity, of.budget, of.revision); },
+      reports);
   if (reports->size() > kMostReports) reports->erase(reports->begin());
   return former;
 }
@@ -126,6 +127,26 @@ std::optional<ReportSample> Insert(const ReportSample& sample, std::vector<Repor
 bool IsOverBudget(const ReportSample& sample, const Plan& plan) {
   return sample.peak_ratio * static_cast<double>(plan.prediction.peak.value()) >
          static_cast<double>(plan.budget.value());
+}
+
+// What each voice reports: an identity is one where another has been heard, else each job is.
+std::map<uint64_t, std::vector<ReportSample>> ByVoice(const PlanEntry& entry,
+                                                      const std::vector<ReportSample>& reports) {
+  std::map<uint64_t, std::vector<ReportSample>> voices;
+  for (const ReportSample& report : reports) {
+    const bool one_of_many = report.identity != 0 && HasHeardOthers(entry, report.identity);
+    voices[one_of_many ? report.identity : report.job].push_back(report);
+  }
+  return voices;
+}
+
+bool IsMoved(double time_ratio, double peak_ratio) {
+  return std::abs(time_ratio - 1) > kTimeDrift || peak_ratio > 1 + kPeakDrift;
+}
+
+bool IsMoved(const std::vector<ReportSample>& reports) {
+  return IsMoved(Median(All(reports, &ReportSample::time_ratio)),
+                 Median(All(reports, &ReportSample::peak_ratio)));
 }
 
 // Whether some plan that serves has drifted.
@@ -140,7 +161,7 @@ bool HasDrifted(const PlanEntry& entry) {
 bool ShouldRetire(const PlanEntry& entry, const StoredPlan& stored) {
   if (stored.pinned || entry.frozen) return false;
   const Measurements measured = MeasurementsOf(entry, *stored.plan);
-  return measured.over_budget >= static_cast<int>(kQuorum) &&
+  return measured.over_budget >= static_cast<int>(kQuorum) && measured.warnings >= kWarned &&
          2 * measured.over_budget > measured.jobs;
 }
 
@@ -170,7 +191,7 @@ ReportJudgement AddReport(const PlanEntry& entry, const Report& report) {
   judgement.outcome = ReportOutcome::kOutlier;
   if (IsOutlier(sample, ReportsOn(entry, plan))) return judgement;
   judgement.over_budget = report.peak > report.budget;
-  const std::optional<ReportSample> former = Insert(sample, &changed.reports);
+  const std::optional<ReportSample> former = Insert(sample, &changed);
   judgement.outcome = former ? ReportOutcome::kRepeated : ReportOutcome::kAccepted;
   judgement.new_steps = std::max<int64_t>(report.steps - (former ? former->steps : 0), 0);
   if (executed->state != RevisionState::kRetired && ShouldRetire(changed, *executed)) {
@@ -189,12 +210,18 @@ Measurements MeasurementsOf(const PlanEntry& entry, const Plan& plan) {
   measured.jobs = static_cast<int>(reports.size());
   measured.time_ratio = Median(All(reports, &ReportSample::time_ratio));
   measured.peak_ratio = Median(All(reports, &ReportSample::peak_ratio));
-  for (const ReportSample& report : reports) {
-    if (IsOverBudget(report, plan)) ++measured.over_budget;
+  int moved = 0;
+  for (const auto& [voice, said] : ByVoice(entry, reports)) {
+    const auto over = std::count_if(said.begin(), said.end(), [&plan](const ReportSample& report) {
+      return IsOverBudget(report, plan);
+    });
+    measured.over_budget += static_cast<int>(over);
+    if (over > 0) ++measured.warnings;
+    if (IsMoved(said)) ++moved;
   }
-  const bool moved =
-      std::abs(measured.time_ratio - 1) > kTimeDrift || measured.peak_ratio > 1 + kPeakDrift;
-  measured.drifted = measured.over_budget >= kWarned || (reports.size() >= kQuorum && moved);
+  const bool all_moved = IsMoved(measured.time_ratio, measured.peak_ratio);
+  measured.drifted =
+      measured.warnings >= kWarned || (reports.size() >= kQuorum && all_moved && moved >= kAgreed);
   return measured;
 }
 

@@ -1,7 +1,7 @@
 // What jobs measured under a plan, and what follows from it.
 //
 // A job counts once per plan, with its latest report, and where callers are known the jobs of one
-// identity count for no more than a quorum together; nothing follows from fewer than a quorum of jobs
+// identity are fewer than a quorum together once another identity has been heard; nothing follows from fewer than a quorum of jobs
 // (reference_costs.h), and then from medians. So one job, whatever and however often it reports,
 // changes nothing that is handed out.
 //
@@ -69,11 +69,13 @@ struct Measurements {
   double time_ratio = 0;  // medians; 0 without reports
   double peak_ratio = 0;
   int over_budget = 0;  // jobs
+  int warnings = 0;     // of these, identities where several have been heard, else jobs
   bool drifted = false;
 };
 
 // Drifted: a quorum reports, and the median step takes over 15% more or less than predicted, or the
-// median peak is over 1% (what allocators round up) more; or two jobs were over the budget.
+// median peak is over 1% (what allocators round up) more; or two jobs were over the budget. Where several
+// identities have been heard, two of them say so, and retire a plan.
 Measurements MeasurementsOf(const PlanEntry& entry, const Plan& plan);
 
 // Whether a fresh profile would help: no job has measured what the plans were made for; or the latest

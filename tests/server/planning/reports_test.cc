@@ -186,6 +186,33 @@ TEST(Reports, AProfileIsWantedOnceHoweverOftenThePlanAnswers) {
 }
 
 // Names are what jobs call themselves; who calls is what the server knows.
+TEST(Reports, OneIdentityWithThreeNamesIsNoQuorumBesideOthers) {
+  PlanEntry entry = Entry();
+  const Plan plan = *entry.plans[0].plan;
+  const auto from = [&plan](const char* identity, const char* job, double peak) {
+    Report report = ReportOn(plan, job, 1, peak);
+    report.identity = identity;
+    return report;
+  };
+  Add(from("b", "job", 1), &entry);
+  for (const char* name : {"1", "2", "3", "4"}) {
+    EXPECT_EQ(Add(from("a", name, 1.5), &entry), ReportOutcome::kAccepted);
+    EXPECT_EQ(PlansServing(entry, kTight).size(), 1u);
+    EXPECT_FALSE(entry.profile_wanted) << "over the budget, but of one identity";
+  }
+  EXPECT_EQ(entry.reports.size(), kQuorum);
+  EXPECT_EQ(entry.reports.back().job, JobHash("4", "a"));
+  Add(from("c", "job", 1.5), &entry);
+  EXPECT_TRUE(PlansServing(entry, kTight).empty());
+  // What was heard before another one was, is bounded as well.
+  PlanEntry alone = Entry();
+  for (const char* name : {"1", "2", "3"}) Add(from("a", name, 1), &alone);
+  EXPECT_EQ(alone.reports.size(), kQuorum);
+  Add(from("b", "job", 1), &alone);
+  EXPECT_EQ(alone.reports.size(), kQuorum);
+  EXPECT_EQ(alone.reports.front().job, JobHash("2", "a"));
+}
+
 TEST(Reports, OneIdentitysJobsAreNoMoreThanAQuorum) {
   PlanEntry entry = Entry();
   const Plan plan = *entry.plans[0].plan;
@@ -196,7 +223,7 @@ TEST(Reports, OneIdentitysJobsAreNoMoreThanAQuorum) {
   };
   for (const char* team : {"b", "c", "d", "e"}) Add(from(team, "job", 1), &entry);
   for (int i = 0; i < 20; ++i) Add(from("a", "fake " + std::to_string(i), 1), &entry);
-  EXPECT_EQ(entry.reports.size(), 4 + kVoices);
+  EXPECT_EQ(entry.reports.size(), 4 + kQuorum - 1);
   EXPECT_EQ(entry.reports.back().job, JobHash("fake 19", "a"));
   // Alone it is heard as jobs without an identity are.
   PlanEntry alone = Entry();
