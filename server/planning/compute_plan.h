@@ -63,6 +63,8 @@ struct PlanUpdate {
   PlanKey key;               // of what is solved
 };
 
+// Where it throws bad_alloc before it has handed the answer over, it is called once more, with
+// RESOURCE_EXHAUSTED, OUT_OF_MEMORY.
 using ComputeCallback = std::function<void(absl::StatusOr<ComputeAnswer>)>;
 using CachedPlanCallback = std::function<void(absl::StatusOr<CachedPlan>)>;
 

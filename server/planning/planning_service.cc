@@ -302,7 +302,14 @@ void PlanningService::Answer(const std::shared_ptr<PlanCall>& call,
   if (call->answered.exchange(true)) return;
   timer_.Cancel(call->id);
   const ComputeCallback done = std::move(call->done);
-  done(std::move(answer));
+  try {
+    done(std::move(answer));
+  } catch (const std::bad_alloc&) {
+    CatchingBadAlloc([&] {
+      done(OutOfMemoryError());
+      return absl::OkStatus();
+    }).IgnoreError();
+  }
   open_.Left(call->account);
 }
 

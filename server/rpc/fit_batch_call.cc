@@ -81,9 +81,11 @@ void FitBatchCall::Begin(const v1::FitBatchRequest& request) {
 
 void FitBatchCall::Answer(const absl::StatusOr<ComputeAnswer>& answer) {
   if (!answer.ok()) return End(answer.status());
-  v1::FitBatchResponse response;
-  Fill(*answer->batches, &response);
-  End(Write(response));
+  End(CatchingBadAlloc([&] {
+    v1::FitBatchResponse response;
+    Fill(*answer->batches, &response);
+    return Write(response);
+  }));
 }
 
 }  // namespace stowage

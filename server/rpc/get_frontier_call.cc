@@ -48,11 +48,13 @@ void GetFrontierCall::Begin(const v1::GetFrontierRequest& request) {
 
 void GetFrontierCall::Answer(const absl::StatusOr<ComputeAnswer>& answer, size_t most) {
   if (!answer.ok()) return End(answer.status());
-  v1::GetFrontierResponse response;
-  Fill(*answer->frontier, most, &response);
-  *response.mutable_key() = ToProto(answer->key);
-  record_.SetKey(answer->key);
-  End(Write(response));
+  End(CatchingBadAlloc([&] {
+    v1::GetFrontierResponse response;
+    Fill(*answer->frontier, most, &response);
+    *response.mutable_key() = ToProto(answer->key);
+    record_.SetKey(answer->key);
+    return Write(response);
+  }));
 }
 
 }  // namespace stowage

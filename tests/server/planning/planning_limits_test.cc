@@ -147,6 +147,27 @@ TEST(PlanningLimits, NoMemoryForACallBeforeItsSolveIsAnErrorForItAlone) {
   EXPECT_EQ(fixture.service->Drain(Clock::now() + seconds(10)).abandoned, 0);
 }
 
+// An answer's message may be what there is no memory for.
+TEST(PlanningLimits, NoMemoryToHandAnAnswerOverIsAnErrorAndLeavesNoCallOpen) {
+  PlanningFixture fixture(false);
+  const ComputeRequest request{ChainProfile({}), kTight, KeyOptions(), std::nullopt};
+  const auto throws_first = [&fixture](int index) {
+    return [done = fixture.answers.Of(index)](const absl::StatusOr<ComputeAnswer>& answer) {
+      if (answer.ok()) throw std::bad_alloc();
+      done(answer);
+    };
+  };
+  fixture.service->ComputePlan(request, throws_first(0));  // solved
+  EXPECT_EQ(PlanningReason(fixture.answers.WaitFor(0).status()), "OUT_OF_MEMORY");
+  fixture.service->ComputePlan(request, throws_first(1));  // cached
+  EXPECT_EQ(PlanningReason(fixture.answers.WaitFor(1).status()), "OUT_OF_MEMORY");
+  fixture.service->GetFrontier(request, throws_first(2));
+  EXPECT_EQ(PlanningReason(fixture.answers.WaitFor(2).status()), "OUT_OF_MEMORY");
+  const DrainResult drained = fixture.service->Drain(Clock::now() + seconds(10));
+  EXPECT_EQ(drained.abandoned, 0);
+  EXPECT_EQ(fixture.answers.callbacks(), 3u);
+}
+
 TEST(PlanningLimits, AnUnknownSolverIsRefusedBeforeTheQueue) {
   PlanningFixture fixture(true);
   KeyOptions options;
