@@ -6,11 +6,18 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "proto/codec/grpc_status.h"
 
 namespace stowage {
 namespace {
 
 using Clock = CallOptions::Clock;
+
+// A server that has shed the call, not one that a limit of the request's own forbids it to take.
+bool IsBusy(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) && GetRetryDelay(status).has_value();
+}
 
 // Whether the primary is asked. No lock: a forked child may find it taken.
 class Absence {
@@ -197,20 +204,20 @@ class FallbackConnection : public PlanConnection {
     const Absence::Turn turn = absence_.Next();
     if (turn != Absence::Turn::kLeave) {
       auto result = Ask(turn, options, function);
-      if (!absl::IsUnavailable(result.status())) return result;
-      Say(result.status());
+      if (!absl::IsUnavailable(result.status()) && !IsBusy(result.status())) return result;
+      Say(IsBusy(result.status()) ? "is busy" : "is not reachable", result.status().message());
     } else {
       // Found out by a call that does not fall back, GetCapabilities say.
-      Say(absl::UnavailableError("it was not a moment ago"));
+      Say("is not reachable", "it was not a moment ago");
     }
     return function(fallback_.get(), options);
   }
 
-  void Say(const absl::Status& reason) {
+  void Say(const char* what, absl::string_view reason) {
     if (!said_) return;
     std::call_once(once_, [&] {
-      said_(absl::StrCat(primary_->name(), " is not reachable (", reason.message(),
-                         "): falling back to ", fallback_->name()));
+      said_(absl::StrCat(primary_->name(), " ", what, " (", reason, "): falling back to ",
+                         fallback_->name()));
     });
   }
 

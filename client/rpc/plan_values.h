@@ -29,9 +29,9 @@ struct CallOptions {
   // Whose call it is, the same for all ranks and restarts of a job: servers write it down, and take
   // one profile and one report per revision from each. At most 128 bytes; may be empty.
   std::string job = "";
-  // The latest moment to have reached a server: until then it is connected to, and tried again when
-  // it is away. A server that has been reached may take until the deadline. max() leaves it to the
-  // connection.
+  // The latest moment to have reached a server that takes the call: until then it is connected to, and
+  // tried again when it is away or busy. One that has taken it may take until the deadline. max() leaves
+  // it to the connection.
   Clock::time_point reach_by = Clock::time_point::max();
 
   static CallOptions Within(Clock::duration timeout) { return {Clock::now() + timeout}; }

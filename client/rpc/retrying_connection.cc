@@ -144,7 +144,7 @@ class RetryingConnection : public PlanConnection {
     for (int attempt = 1; attempt < policy_.max_attempts && !result.ok(); ++attempt) {
       const absl::Status& error = StatusOf(result);
       const std::optional<nanoseconds> wait = backoff.After(error, safety);
-      if (!wait || !Fits(*wait, error, options)) break;
+      if (!wait || !Fits(*wait, options)) break;
       environment_.sleep(*wait, options.cancel.get());
       if (options.cancel && options.cancel->cancelled()) return absl::CancelledError("cancelled");
       result = call();
@@ -152,9 +152,8 @@ class RetryingConnection : public PlanConnection {
     return result;
   }
 
-  bool Fits(nanoseconds wait, const absl::Status& error, const CallOptions& options) const {
-    CallOptions::Clock::time_point limit = options.deadline;
-    if (absl::IsUnavailable(error)) limit = std::min(limit, options.reach_by);
+  bool Fits(nanoseconds wait, const CallOptions& options) const {
+    const CallOptions::Clock::time_point limit = std::min(options.deadline, options.reach_by);
     return limit == CallOptions::Clock::time_point::max() || wait < limit - environment_.now();
   }
 

@@ -1,7 +1,7 @@
 // Tries again what a moment may cure: UNAVAILABLE, after a wait that grows and varies;
 // RESOURCE_EXHAUSTED, after the wait that the server asked for, if it did. Never waits past the
-// caller's deadline, nor, for a server that is away, past CallOptions::reach_by: when the wait would not
-// fit, the last error is the answer.
+// caller's deadline, nor past CallOptions::reach_by: when the wait would not fit, the last error is the
+// answer.
 //
 // A call that got no answer may have been carried out, so UNAVAILABLE is tried again only where a
 // second time changes nothing:

@@ -11,6 +11,7 @@
 #include "client/rpc/grpc_connection.h"
 #include "client/rpc/mock_plan_connection.h"
 #include "client/rpc/retrying_connection.h"
+#include "proto/codec/grpc_status.h"
 #include "tests/client/rpc/fake_server.h"
 
 namespace stowage {
@@ -152,6 +153,45 @@ TEST_F(FallbackConnectionTest, AnswersOfThePrimaryStand) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(Compute().status()));
   EXPECT_TRUE(absl::IsInternal(Compute().status()));
   EXPECT_TRUE(said_.empty());
+}
+
+// It has shed the call; the job plans here, and asks it again the next time.
+TEST_F(FallbackConnectionTest, ABusyServerFallsBackAndIsNotTakenForAway) {
+  const absl::Status busy = WithRetryDelay(absl::ResourceExhaustedError("queue full"), seconds(1));
+  EXPECT_CALL(*primary_, ComputePlan)
+      .WillOnce(Return(busy))
+      .WillOnce(Return(PlanReply{Plan(), PlanKey(), PlanSource::kCache}));
+  EXPECT_CALL(*second_, ComputePlan).WillOnce(Return(LocalReply()));
+  EXPECT_EQ(Compute().value().source, PlanSource::kLocal);
+  EXPECT_EQ(Compute().value().source, PlanSource::kCache);
+  EXPECT_THAT(said_, ElementsAre("P is busy (queue full): falling back to S"));
+}
+
+// A server that sheds all calls for longer than they may take.
+TEST(Fallback, WhatABusyServerLeavesOfTheTimeIsForPlanningHere) {
+  Clock::time_point now = Clock::now();
+  auto primary = std::make_unique<NiceMock<MockPlanConnection>>();
+  ON_CALL(*primary, ComputePlan).WillByDefault([](auto&&...) -> absl::StatusOr<PlanReply> {
+    return WithRetryDelay(absl::ResourceExhaustedError("busy"), seconds(9));
+  });
+  RetryEnvironment environment = RetryEnvironment::Real();
+  environment.now = [&now] { return now; };
+  environment.sleep = [&now](std::chrono::nanoseconds wait, const CancelToken*) { now += wait; };
+  auto second = std::make_unique<NiceMock<MockPlanConnection>>();
+  Clock::duration left{};
+  ON_CALL(*second, ComputePlan).WillByDefault([&](auto&, auto&, auto&, const CallOptions& call) {
+    left = call.deadline - now;
+    return absl::StatusOr<PlanReply>(LocalReply());
+  });
+  FallbackPolicy policy;
+  policy.now = environment.now;
+  const auto connection =
+      MakeFallbackConnection(MakeRetryingConnection(std::move(primary), {}, environment),
+                             std::move(second), nullptr, policy);
+  CallOptions options;
+  options.deadline = now + seconds(60);
+  EXPECT_TRUE(connection->ComputePlan(SmallProfile(), LeastBudget{}, {}, options).ok());
+  EXPECT_GE(left, seconds(45));
 }
 
 TEST_F(FallbackConnectionTest, ServerThatIsBackIsUsedAgain) {

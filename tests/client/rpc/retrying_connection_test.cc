@@ -88,18 +88,21 @@ TEST_F(RetryingConnectionTest, StopsAtTheFirstAnswer) {
   EXPECT_EQ(waits_.size(), 1u);
 }
 
-TEST_F(RetryingConnectionTest, AServerThatIsAwayIsTriedAgainUntilItShouldHaveBeenReached) {
+TEST_F(RetryingConnectionTest, AServerThatIsAwayOrBusyIsTriedAgainUntilItShouldHaveBeenReached) {
   Make();
   CallOptions options;
   options.reach_by = now_ + milliseconds(200);
   EXPECT_CALL(*inner_, GetPlan).Times(2).WillRepeatedly(Return(absl::UnavailableError("away")));
   EXPECT_TRUE(absl::IsUnavailable(Get(options)));
   EXPECT_THAT(waits_, ElementsAre(milliseconds(100)));
-  // One that is busy has been reached.
+  // Nor does one that is busy take time that is meant for another way to a plan.
+  options.reach_by = now_ + milliseconds(800);
+  options.deadline = now_ + milliseconds(3200);
   EXPECT_CALL(*inner_, GetPlan)
-      .WillOnce(Return(WithRetryDelay(absl::ResourceExhaustedError("busy"), milliseconds(500))))
-      .WillOnce(Return(PlanReply()));
-  EXPECT_TRUE(Get(options).ok());
+      .Times(2)
+      .WillRepeatedly(
+          Return(WithRetryDelay(absl::ResourceExhaustedError("busy"), milliseconds(500))));
+  EXPECT_TRUE(absl::IsResourceExhausted(Get(options)));
 }
 
 // Fails twice, then answers: how often a call was made says whether it was tried again.
