@@ -3,6 +3,9 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <future>
 #include <iostream>
 #include <thread>
 
@@ -16,6 +19,7 @@ StopSignals::StopSignals() {
   sigaddset(&set_, SIGINT);
   pthread_sigmask(SIG_BLOCK, &set_, nullptr);
   signal(SIGPIPE, SIG_IGN);  // whoever read our output may be gone before we are
+  signal(SIGHUP, SIG_IGN);   // files that change are read again without it
 }
 
 std::string StopSignals::Wait() const {
@@ -35,6 +39,34 @@ void StopSignals::EndOnNext(const std::atomic<bool>& done) const {
   }
 }
 
+DrainResult Drain(std::chrono::nanoseconds timeout, RpcServer* server, PlanningService* planning) {
+  using Clock = PlanningService::Clock;
+  // For the answers to the calls that are open in the end.
+  constexpr std::chrono::seconds kHandOver{1};
+  const Clock::time_point deadline = Clock::now() + timeout;
+  const int64_t open = planning->open_calls();
+  server->SetNotServing();
+  // Connections are told at once, so that their clients' next calls go elsewhere. What came before
+  // they knew is answered: planning closes its door last.
+  std::future<void> ended = std::async(std::launch::async, [server, timeout, kHandOver] {
+    server->Shutdown(std::chrono::system_clock::now() +
+                     std::chrono::duration_cast<std::chrono::milliseconds>(timeout) +
+                     2 * kHandOver);
+  });
+  Clock::time_point last_open = Clock::now();
+  while (ended.wait_for(std::chrono::milliseconds(10)) == std::future_status::timeout &&
+         Clock::now() < deadline) {
+    if (planning->open_calls() > 0) last_open = Clock::now();
+    // What is left waits for no plan: a watch of health, say.
+    if (Clock::now() > last_open + kHandOver) break;
+  }
+  DrainResult drained = planning->Drain(Clock::now());
+  drained.finished = std::max<int64_t>(open - drained.abandoned, 0);
+  if (ended.wait_for(kHandOver) == std::future_status::timeout) server->CancelCalls();
+  ended.wait();
+  return drained;
+}
+
 void DrainOnSignal(const StopSignals& signals, std::chrono::nanoseconds timeout, RpcServer* server,
                    PlanningService* planning, Log* log) {
   const std::string signal = signals.Wait();
@@ -44,10 +76,7 @@ void DrainOnSignal(const StopSignals& signals, std::chrono::nanoseconds timeout,
              [&signal](LogLine* line) { line->Add("signal", signal); });
   std::atomic<bool> done{false};
   std::thread second([&signals, &done] { signals.EndOnNext(done); });
-  server->SetNotServing();
-  const DrainResult drained = planning->Drain(PlanningService::Clock::now() + timeout);
-  // All calls are answered; what is left is to hand the answers over.
-  server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
+  const DrainResult drained = Drain(timeout, server, planning);
   done = true;
   second.join();
   log->Write(LogLevel::kInfo, "drained", [&drained](LogLine* line) {

@@ -20,6 +20,11 @@ void OpenCalls::Left(const Account& account) {
   if (--open_ == 0) none_.notify_all();
 }
 
+int64_t OpenCalls::count() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return open_;
+}
+
 void OpenCalls::Close() {
   std::lock_guard<std::mutex> lock(mutex_);
   closed_ = true;

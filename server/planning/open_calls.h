@@ -28,6 +28,7 @@ class OpenCalls {
   // After kYes, Left is called once, for the same account.
   Accepted TryEnter(const Account& account);
   void Left(const Account& account);
+  int64_t count();
   // Nobody enters any more.
   void Close();
   // Closes and waits until nobody is there, or until the deadline.

@@ -104,8 +104,8 @@ class PlanningService {
   // Refuses new calls, waits for the open ones until `deadline`, then stops.
   DrainResult Drain(Clock::time_point deadline);
 
-  // Whether the next solve would be refused for want of a place in the queue.
-  bool QueueFull() { return pool_.Full(); }
+  // Calls that wait for their answers.
+  int64_t open_calls() { return open_.count(); }
 
   // Answers all open calls with UNAVAILABLE, stops all solves and waits for the threads.
   // Idempotent.

@@ -58,11 +58,6 @@ bool SolverPool::SubmitBackground(uint64_t id, std::function<void()> run) {
   return true;
 }
 
-bool SolverPool::Full() const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return stopped_ || queue_.size() >= options_.queue_limit;
-}
-
 void SolverPool::Withdraw(uint64_t id) {
   std::lock_guard<std::mutex> lock(mutex_);
   const auto found = FindId(id, &queue_);

@@ -72,8 +72,6 @@ class SolverPool {
   std::chrono::nanoseconds WaitFor(std::chrono::nanoseconds estimate) const;
   // Until what is there now has probably ended.
   std::chrono::nanoseconds Backlog() const;
-  // Whether TrySubmit would refuse whatever job.
-  bool Full() const;
 
  private:
   struct Queued {

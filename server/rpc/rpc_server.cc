@@ -1,5 +1,6 @@
 #include "server/rpc/rpc_server.h"
 
+#include <grpc/grpc.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
@@ -112,29 +113,19 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const RpcServerOptio
   auto* const health = server->server_->GetHealthCheckService();
   health->SetServingStatus(v1::PlanService::service_full_name(), true);
   health->SetServingStatus(kReadyService, true);
-  server->readiness_ = std::make_unique<ReadinessWatch>(
-      [planning] { return planning->QueueFull(); },
-      [raw = server.get(), log = options.log](bool ready) { raw->SetReady(ready, log); });
   return server;
 }
 
 RpcServer::~RpcServer() { Shutdown(std::chrono::system_clock::now()); }
 
-void RpcServer::SetReady(bool ready, Log* log) {
-  server_->GetHealthCheckService()->SetServingStatus(kReadyService, ready);
-  if (log != nullptr) log->Write(LogLevel::kWarning, ready ? "ready" : "queue_full");
-}
-
-void RpcServer::SetNotServing() {
-  readiness_->Stop();
-  server_->GetHealthCheckService()->SetServingStatus(false);
-}
+void RpcServer::SetNotServing() { server_->GetHealthCheckService()->SetServingStatus(false); }
 
 void RpcServer::Shutdown(std::chrono::system_clock::time_point deadline) {
   if (!server_) return;
-  if (readiness_) readiness_->Stop();
   server_->Shutdown(deadline);
   server_->Wait();
 }
+
+void RpcServer::CancelCalls() { grpc_server_cancel_all_calls(server_->c_server()); }
 
 }  // namespace stowage

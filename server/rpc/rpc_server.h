@@ -12,13 +12,14 @@
 
 #include "absl/status/statusor.h"
 #include "server/rpc/plan_rpc_service.h"
-#include "server/rpc/readiness.h"
 #include "server/rpc/server_certificates.h"
 #include "server/rpc/tls_credentials.h"
 
 namespace stowage {
 
-// Of the health service, beside "" and stowage.v1.PlanService: whether new work should be sent here.
+// Of the health service, beside "" and stowage.v1.PlanService: whether new work should be sent here. Not
+// while the server drains. A full queue is no reason: what is cached is answered, and what is shed says
+// when to come again, where an address that is gone says nothing.
 inline constexpr char kReadyService[] = "stowage.v1.PlanService/ready";
 
 struct RpcServerOptions {
@@ -55,18 +56,20 @@ class RpcServer {
   // Health says NOT_SERVING from now on, of every service; calls are still answered.
   void SetNotServing();
 
-  // Refuses new calls, cancels what is open at `deadline`, waits for the handlers. Idempotent.
+  // Tells connections to take no new calls and takes no new ones, cancels what is open at `deadline`,
+  // waits for the handlers. Idempotent.
   void Shutdown(std::chrono::system_clock::time_point deadline);
+
+  // Cancels what is open. Only while another thread is in Shutdown.
+  void CancelCalls();
 
  private:
   explicit RpcServer(std::unique_ptr<PlanRpcService> service) : service_(std::move(service)) {}
-  void SetReady(bool ready, Log* log);
 
   std::unique_ptr<PlanRpcService> service_;
   std::unique_ptr<ServerCertificates> certificates_;  // null without TLS
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
-  std::unique_ptr<ReadinessWatch> readiness_;  // last: its thread uses the server
 };
 
 }  // namespace stowage

@@ -80,8 +80,11 @@ v1::ComputePlanRequest EndlessRequest() { return TableRequest(1200, 1000); }
 
 struct OpenCall {
   OpenCall(const std::string& address, v1::ComputePlanRequest asked)
+      : OpenCall(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()),
+                 std::move(asked)) {}
+  OpenCall(const std::shared_ptr<grpc::Channel>& channel, v1::ComputePlanRequest asked)
       : request(std::move(asked)),
-        stub(Connect(address)),
+        stub(v1::PlanService::NewStub(channel)),
         result(std::async(std::launch::async,
                           [this] { return stub->ComputePlan(&context, request, &response); })) {}
 
@@ -183,6 +186,48 @@ TEST(Stowaged, ADrainWaitsForAPlan) {
   EXPECT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(call.response.plan().status(), v1::PLAN_STATUS_FOUND);
   EXPECT_EQ(call.response.source(), v1::PLAN_SOURCE_SOLVED);
+}
+
+// A client of plain gRPC, which knows nothing of health: its connection says so, at once.
+TEST(Stowaged, ADrainSendsNewCallsElsewhereWhileOpenOnesGoOn) {
+  ChildProcess child(FreePorts());
+  const auto [address, metrics] = Ready(&child);
+  const auto channel = grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
+  OpenCall call(channel, EndlessRequest());
+  ASSERT_EQ(call.result.wait_for(milliseconds(500)), std::future_status::timeout);
+  ASSERT_EQ(channel->GetState(false), GRPC_CHANNEL_READY);
+  child.Signal(SIGTERM);
+  EXPECT_TRUE(channel->WaitForStateChange(GRPC_CHANNEL_READY,
+                                          std::chrono::system_clock::now() + seconds(20)));
+  EXPECT_EQ(call.result.wait_for(seconds(0)), std::future_status::timeout) << "it goes on";
+  call.context.TryCancel();
+  EXPECT_EQ(child.Wait(), 0);
+}
+
+// A watch of health has no end.
+TEST(Stowaged, WhoOnlyWatchesHoldsUpNoDrain) {
+  ChildProcess child(FreePorts());
+  const auto [address, metrics] = Ready(&child);
+  const auto channel = grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
+  auto watch = std::async(std::launch::async, [&channel] {
+    grpc::ByteBuffer first;
+    return RawCall(channel, "/grpc.health.v1.Health/Watch", "", &first);
+  });
+  ASSERT_EQ(watch.wait_for(milliseconds(500)), std::future_status::timeout);
+  child.Signal(SIGTERM);
+  EXPECT_EQ(child.Wait(seconds(15)), 0) << "half of --drain_timeout";
+}
+
+TEST(Stowaged, AHangUpEndsNothing) {
+  ChildProcess child(FreePorts());
+  const auto [address, metrics] = Ready(&child);
+  child.Signal(SIGHUP);
+  v1::GetCapabilitiesResponse response;
+  grpc::ClientContext context;
+  EXPECT_TRUE(Connect(address)->GetCapabilities(&context, {}, &response).ok());
+  child.Signal(SIGTERM);
+  EXPECT_THAT(child.ReadUntil("\n"), HasSubstr("SIGTERM: draining"));
+  EXPECT_EQ(child.Wait(), 0);
 }
 
 TEST(Stowaged, ADrainEndsWhenTheLastOpenCallIsCancelled) {
