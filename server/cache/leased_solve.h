@@ -2,14 +2,12 @@
 #ifndef STOWAGE_SERVER_CACHE_LEASED_SOLVE_H_
 #define STOWAGE_SERVER_CACHE_LEASED_SOLVE_H_
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
 
 #include "server/cache/solve_lease.h"
 #include "server/metrics/server_metrics.h"
-#include "solvers/solver.h"
 
 namespace stowage {
 
@@ -19,15 +17,18 @@ struct LeasedSolveOptions {
   std::chrono::nanoseconds longest_pause = std::chrono::milliseconds(200);
   // For another server's solve; after that this one solves it, too.
   std::chrono::nanoseconds longest_wait = std::chrono::minutes(10);
-  // Threads that may wait at once; one more solves what another server solves, too, so that threads
-  // are left for what nobody else does.
-  int most_waiting = 1024;
 };
 
 enum class SolveTurn {
-  kSolve,    // it is this server's to solve; `held` may be null
-  kFound,    // the look found it
-  kStopped,  // the token said so
+  kSolve,  // it is this server's to solve; `held` may be null
+  kFound,  // the look found it
+  kWait,   // another server is at it: ask again after LeaseWait::pause
+};
+
+// Of one question, from its first Take to the last.
+struct LeaseWait {
+  std::chrono::nanoseconds pause{0};
+  std::chrono::steady_clock::time_point until{};  // set once it waits
 };
 
 struct Turn {
@@ -41,12 +42,11 @@ class LeasedSolve {
   // Both outlive this object.
   LeasedSolve(const LeasedSolveOptions& options, SolveLease* lease, ServerMetrics* metrics);
 
-  // Blocks the calling thread while another server solves the question. `look` says whether the
-  // plan is in the store by now: it reads by Access::kUpdate, where other servers' plans are seen.
-  // It is called once with the lease in hand, too (another server may have solved and let go
-  // before this one asked), and not at all where servers share nothing. `stop` may be null.
-  Turn Await(const SolveQuestion& question, const std::function<bool()>& look,
-             const StopToken* stop);
+  // Returns at once, or nearly: while another server solves the question nobody's thread waits. `look`
+  // says whether the plan is in the store by now: it reads by Access::kUpdate, where other servers'
+  // plans are seen. It is called once with the lease in hand, too (another server may have solved and
+  // let go before this one asked), and not at all where servers share nothing.
+  Turn Take(const SolveQuestion& question, const std::function<bool()>& look, LeaseWait* wait);
 
   // The same for work that nobody waits for: kFound, too, when another server is at it.
   Turn TryNow(const SolveQuestion& question, const std::function<bool()>& look);
@@ -55,7 +55,6 @@ class LeasedSolve {
   const LeasedSolveOptions options_;
   SolveLease* const lease_;
   ServerMetrics* const metrics_;
-  std::atomic<int> waiting_{0};
 };
 
 }  // namespace stowage

@@ -144,8 +144,6 @@ const char* ToString(LeaseOutcome value) {
       return "expired";
     case LeaseOutcome::kFailed:
       return "failed";
-    case LeaseOutcome::kCrowded:
-      return "crowded";
   }
   return "unknown";
 }

@@ -94,9 +94,8 @@ enum class LeaseOutcome {
   kWaited,   // another server solved it meanwhile
   kExpired,  // another server held it for too long
   kFailed,   // nobody could say: solved here
-  kCrowded,  // another server has it, and too many threads wait already: solved here
 };
-inline constexpr size_t kLeaseOutcomeCount = 5;
+inline constexpr size_t kLeaseOutcomeCount = 4;
 const char* ToString(LeaseOutcome value);
 
 // Of one execution under a plan, for one tenant.

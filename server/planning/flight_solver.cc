@@ -56,20 +56,6 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// A thread is left for what no other server solves, where there are two.
-LeasedSolveOptions Waits(const PlanningOptions& options) {
-  LeasedSolveOptions waits;
-  waits.most_waiting = std::max(options.solver_threads - 1, 1);
-  return waits;
-}
-
-// One that joined meanwhile may have moved the deadline: the flight has stopped all the same.
-absl::Status StoppedWaiting(const Flight& flight) {
-  const absl::Status stopped = flight.stop.Check();
-  return stopped.ok() ? absl::DeadlineExceededError("the wait for another server was stopped")
-                      : stopped;
-}
-
 }  // namespace
 
 Bytes TableLimit(const PlanningOptions& options) {
@@ -94,7 +80,7 @@ FlightSolver::FlightSolver(const PlanningOptions& options, PlanCache* cache,
       cache_(cache),
       solver_(solver),
       metrics_(metrics),
-      leased_(Waits(options), options.lease != nullptr ? options.lease : &alone_, metrics) {}
+      leased_({}, options.lease != nullptr ? options.lease : &alone_, metrics) {}
 
 PlanOptions FlightSolver::OptionsFor(const Flight& flight) const {
   PlanOptions plan_options;
@@ -105,44 +91,55 @@ PlanOptions FlightSolver::OptionsFor(const Flight& flight) const {
   return plan_options;
 }
 
-absl::StatusOr<Plan> FlightSolver::PlanFor(Flight* flight, const std::function<void()>& tell,
-                                           AnswerSource* source) {
-  return CatchingBadAlloc([&] { return FindOrSolve(flight, tell, source); });
+SolveTurn FlightSolver::TakeTurn(Flight* flight, const SolveQuestion& question,
+                                 const std::function<bool()>& look) {
+  Turn turn = leased_.Take(question, look, &flight->wait);
+  const SolveTurn whose = turn.turn;
+  if (whose == SolveTurn::kSolve) flight->turn = std::move(turn);
+  return whose;
 }
 
-absl::StatusOr<Plan> FlightSolver::FindOrSolve(Flight* flight, const std::function<void()>& tell,
-                                               AnswerSource* source) {
+absl::StatusOr<FlightLook<Plan>> FlightSolver::LookForPlan(Flight* flight) {
+  return CatchingBadAlloc([&] { return FindPlan(flight); });
+}
+
+absl::StatusOr<FlightLook<Plan>> FlightSolver::FindPlan(Flight* flight) {
   const PlanningProblem& problem = *flight->problem;
   Access access = Access::kPeek;
-  std::optional<Bytes> budget = flight->budget;
-  if (!budget) {
+  if (flight->budget) flight->resolved = flight->budget;
+  if (!flight->resolved) {
     const absl::StatusOr<Bytes> least =
         solver_->Resolve(*problem.costs, LeastBudget{}, OptionsFor(*flight));
     if (!least.ok()) return least.status();
-    budget = *least;
+    flight->resolved = *least;
     access = Access::kLookup;
   }
+  const Bytes budget = *flight->resolved;
   // Between the caller's lookup and this flight another one may have landed: one solve per
   // question.
-  *source = AnswerSource::kCache;
-  auto cached = cache_->Find(problem, *budget, access, MayWait::kYes);
-  if (cached && *cached) return **std::move(cached);
+  auto cached = cache_->Find(problem, budget, access, MayWait::kYes);
+  if (cached && *cached) return FlightLook<Plan>{**std::move(cached)};
   // Of several servers one solves; its lease is held until the plan is kept.
   const auto look = [&] {
-    cached = cache_->Find(problem, *budget, Access::kUpdate, MayWait::kYes);
+    cached = cache_->Find(problem, budget, Access::kUpdate, MayWait::kYes);
     return cached && cached->has_value();
   };
-  const Turn turn = leased_.Await({problem.key, *budget}, look, &flight->stop);
-  if (turn.turn == SolveTurn::kStopped) return StoppedWaiting(*flight);
-  if (turn.turn == SolveTurn::kFound) return **std::move(cached);
-  *source = AnswerSource::kSolved;
-  const int64_t begun = cache_->Begin(problem.key);
-  absl::StatusOr<Plan> plan = Solve(flight, tell, *budget);
-  if (!plan.ok() || !plan->search_complete) return plan;
-  SolvedPlan solved{flight->problem, *std::move(plan), !flight->budget.has_value(),
-                    flight->problem->job};
-  cache_->Keep(&solved, begun);
-  return std::move(solved.plan);
+  const SolveTurn turn = TakeTurn(flight, {problem.key, budget}, look);
+  if (turn == SolveTurn::kFound) return FlightLook<Plan>{**std::move(cached)};
+  return FlightLook<Plan>{std::nullopt, turn == SolveTurn::kWait};
+}
+
+absl::StatusOr<Plan> FlightSolver::SolvePlan(Flight* flight, const std::function<void()>& tell) {
+  const std::optional<Turn> turn = std::exchange(flight->turn, std::nullopt);
+  return CatchingBadAlloc([&]() -> absl::StatusOr<Plan> {
+    const int64_t begun = cache_->Begin(flight->problem->key);
+    absl::StatusOr<Plan> plan = Solve(flight, tell, *flight->resolved);
+    if (!plan.ok() || !plan->search_complete) return plan;
+    SolvedPlan solved{flight->problem, *std::move(plan), !flight->budget.has_value(),
+                      flight->problem->job};
+    cache_->Keep(&solved, begun);
+    return std::move(solved.plan);
+  });
 }
 
 absl::StatusOr<Plan> FlightSolver::Solve(Flight* flight, const std::function<void()>& tell,
@@ -159,25 +156,32 @@ absl::StatusOr<Plan> FlightSolver::Solve(Flight* flight, const std::function<voi
   return plan;
 }
 
-absl::StatusOr<std::shared_ptr<const Frontier>> FlightSolver::FrontierFor(
-    Flight* flight, const std::function<void()>& tell, AnswerSource* source) {
-  return CatchingBadAlloc([&] { return FindOrSolveFrontier(flight, tell, source); });
+absl::StatusOr<FlightLook<std::shared_ptr<const Frontier>>> FlightSolver::LookForFrontier(
+    Flight* flight) {
+  using Look = FlightLook<std::shared_ptr<const Frontier>>;
+  return CatchingBadAlloc([&]() -> absl::StatusOr<Look> {
+    const PlanningProblem& problem = *flight->problem;
+    auto cached = cache_->FindFrontier(problem, Access::kLookup, MayWait::kYes);
+    if (cached && *cached) return Look{*cached};
+    const auto look = [&] {
+      cached = cache_->FindFrontier(problem, Access::kUpdate, MayWait::kYes);
+      return cached && *cached;
+    };
+    const SolveTurn turn = TakeTurn(flight, {problem.key, std::nullopt}, look);
+    if (turn == SolveTurn::kFound) return Look{*cached};
+    return Look{std::nullopt, turn == SolveTurn::kWait};
+  });
 }
 
-absl::StatusOr<std::shared_ptr<const Frontier>> FlightSolver::FindOrSolveFrontier(
-    Flight* flight, const std::function<void()>& tell, AnswerSource* source) {
+absl::StatusOr<std::shared_ptr<const Frontier>> FlightSolver::SolveFrontier(
+    Flight* flight, const std::function<void()>& tell) {
+  const std::optional<Turn> turn = std::exchange(flight->turn, std::nullopt);
+  return CatchingBadAlloc([&] { return SolveAndKeepFrontier(flight, tell); });
+}
+
+absl::StatusOr<std::shared_ptr<const Frontier>> FlightSolver::SolveAndKeepFrontier(
+    Flight* flight, const std::function<void()>& tell) {
   const PlanningProblem& problem = *flight->problem;
-  *source = AnswerSource::kCache;
-  auto cached = cache_->FindFrontier(problem, Access::kLookup, MayWait::kYes);
-  if (cached && *cached) return *cached;
-  const auto look = [&] {
-    cached = cache_->FindFrontier(problem, Access::kUpdate, MayWait::kYes);
-    return cached && *cached;
-  };
-  const Turn turn = leased_.Await({problem.key, std::nullopt}, look, &flight->stop);
-  if (turn.turn == SolveTurn::kStopped) return StoppedWaiting(*flight);
-  if (turn.turn == SolveTurn::kFound) return *cached;
-  *source = AnswerSource::kSolved;
   PlanOptions plan_options = OptionsFor(*flight);
   plan_options.solve.progress = [&](double share) {
     if (flight->news.Progressed(share)) tell();

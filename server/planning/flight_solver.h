@@ -1,4 +1,4 @@
-// What a flight does on its solver's thread: looks once more, solves, records.
+// What a flight does: looks once more, waits for another server that solves, solves, records.
 #ifndef STOWAGE_SERVER_PLANNING_FLIGHT_SOLVER_H_
 #define STOWAGE_SERVER_PLANNING_FLIGHT_SOLVER_H_
 
@@ -26,6 +26,13 @@ Bytes TableLimit(const PlanningOptions& options);
 // Whether a deadline that passes leaves a plan of its solver (SolverInfo::IsAnytimeFor).
 bool IsAnytime(const PlanningProblem& problem);
 
+// What is there for a flight before it solves: its answer, or what it has to do.
+template <class T>
+struct FlightLook {
+  std::optional<T> found;
+  bool waits = false;  // another server solves: look again after Flight::wait.pause
+};
+
 // Thread-safe.
 class FlightSolver {
  public:
@@ -33,17 +40,19 @@ class FlightSolver {
   FlightSolver(const PlanningOptions& options, PlanCache* cache, const PlanSolver* solver,
                ServerMetrics* metrics);
 
-  // The plan for a flight, from the cache or a solver, kept where it may serve others. Errors are the
-  // solver's, and RESOURCE_EXHAUSTED, OUT_OF_MEMORY.
+  // The plan of a flight from the cache; or it is the flight's turn to solve, of all flights and servers
+  // (Flight::turn), or another server's. Errors are the solver's, and RESOURCE_EXHAUSTED,
+  // OUT_OF_MEMORY.
+  absl::StatusOr<FlightLook<Plan>> LookForPlan(Flight* flight);
+  absl::StatusOr<FlightLook<std::shared_ptr<const Frontier>>> LookForFrontier(Flight* flight);
+
+  // Solves, on the flight's turn, and keeps the plan where it may serve others. Errors as above.
   // While it solves, the flight's news say how far it is; `tell` is called when they have changed, at
   // most ten times a second. A plan that its deadline cut short is not kept.
-  absl::StatusOr<Plan> PlanFor(Flight* flight, const std::function<void()>& tell,
-                               AnswerSource* source);
-
-  // All budgets at once; as PlanFor.
-  absl::StatusOr<std::shared_ptr<const Frontier>> FrontierFor(Flight* flight,
-                                                              const std::function<void()>& tell,
-                                                              AnswerSource* source);
+  absl::StatusOr<Plan> SolvePlan(Flight* flight, const std::function<void()>& tell);
+  // All budgets at once; as SolvePlan.
+  absl::StatusOr<std::shared_ptr<const Frontier>> SolveFrontier(Flight* flight,
+                                                                const std::function<void()>& tell);
 
   // The batches that fit, each under the flight's options.
   absl::StatusOr<BatchFit> BatchesFor(const Flight& flight) const;
@@ -53,10 +62,12 @@ class FlightSolver {
 
  private:
   PlanOptions OptionsFor(const Flight& flight) const;
-  absl::StatusOr<Plan> FindOrSolve(Flight* flight, const std::function<void()>& tell,
-                                   AnswerSource* source);
-  absl::StatusOr<std::shared_ptr<const Frontier>> FindOrSolveFrontier(
-      Flight* flight, const std::function<void()>& tell, AnswerSource* source);
+  absl::StatusOr<FlightLook<Plan>> FindPlan(Flight* flight);
+  absl::StatusOr<std::shared_ptr<const Frontier>> SolveAndKeepFrontier(
+      Flight* flight, const std::function<void()>& tell);
+  // Whose turn it is: sets the flight's, where it is its own.
+  SolveTurn TakeTurn(Flight* flight, const SolveQuestion& question,
+                     const std::function<bool()>& look);
   absl::StatusOr<Plan> Solve(Flight* flight, const std::function<void()>& tell, Bytes budget);
   void Count(const Flight& flight, const absl::StatusOr<Plan>& plan, std::chrono::nanoseconds took);
 

@@ -22,10 +22,12 @@
 #include <utility>
 #include <vector>
 
+#include "server/cache/leased_solve.h"
 #include "server/planning/account.h"
 #include "server/planning/compute_plan.h"
 #include "server/planning/flight_news.h"
 #include "server/planning/planning_problem.h"
+#include "server/planning/solver_pool.h"
 
 namespace stowage {
 
@@ -99,6 +101,12 @@ struct Flight {
   uint64_t leader = 0;                  // id of the call that started it
   StopToken stop;
   FlightNews news;
+  SolveJob job;  // without what it runs: whose it is, and how long it may take
+
+  // Of the one thread that has the flight at a time.
+  std::optional<Bytes> resolved;  // "least", once it was looked for
+  LeaseWait wait;                 // while another server solves
+  std::optional<Turn> turn;       // to solve; holds the lease until the plan is kept
 
  private:
   friend class FlightTable;

@@ -49,15 +49,8 @@ absl::Status PlanningService::Submit(const PlanCall& call, const std::shared_ptr
       return DeadlineTooShortError(expected, RetryAfter());
     }
   }
-  const auto run = [this, flight] {
-    const absl::Status ran = CatchingBadAlloc([&] {
-      Run(flight);
-      return absl::OkStatus();
-    });
-    if (!ran.ok()) Fail(flight, ran);
-  };
-  SolveJob job{flight->id, run, estimate.time, estimate.measured, call.account};
-  switch (pool_.Submit(std::move(job))) {
+  flight->job = SolveJob{flight->id, nullptr, estimate.time, estimate.measured, call.account};
+  switch (Enqueue(flight)) {
     case Admission::kAccepted:
       return absl::OkStatus();
     case Admission::kStopped:
@@ -72,17 +65,98 @@ absl::Status PlanningService::Submit(const PlanCall& call, const std::shared_ptr
   return QueueFullError(options_.queue_limit, RetryAfter());
 }
 
+Admission PlanningService::Enqueue(const std::shared_ptr<Flight>& flight) {
+  SolveJob job = flight->job;
+  job.run = [this, flight] {
+    const absl::Status ran = CatchingBadAlloc([&] {
+      Run(flight);
+      return absl::OkStatus();
+    });
+    if (!ran.ok()) Fail(flight, ran);
+  };
+  return pool_.Submit(std::move(job));
+}
+
 void PlanningService::Run(const std::shared_ptr<Flight>& flight) {
   if (flight->stop.stop_requested()) return;
   if (flight->asked == Asked::kFrontier) return RunFrontier(flight);
   if (flight->asked == Asked::kBatches) return RunBatches(flight);
-  AnswerSource source = AnswerSource::kSolved;
+  RunPlan(flight);
+}
+
+void PlanningService::RunPlan(const std::shared_ptr<Flight>& flight) {
+  if (!flight->turn && !LookForPlan(flight)) return;
   const auto tell = [&] {
     for (const auto& watcher : flights_.Watchers(*flight)) watcher->changed();
   };
-  const absl::StatusOr<Plan> plan = solving_.PlanFor(flight.get(), tell, &source);
+  const absl::StatusOr<Plan> plan = solving_.SolvePlan(flight.get(), tell);
   if (!plan.ok()) return Fail(flight, plan.status());
-  Distribute(flight, *plan, source);
+  Distribute(flight, *plan, AnswerSource::kSolved);
+}
+
+bool PlanningService::LookForPlan(const std::shared_ptr<Flight>& flight) {
+  const absl::StatusOr<FlightLook<Plan>> look = solving_.LookForPlan(flight.get());
+  if (!look.ok()) {
+    Fail(flight, look.status());
+  } else if (look->found) {
+    Distribute(flight, *look->found, AnswerSource::kCache);
+  } else if (look->waits) {
+    Park(flight);
+  } else {
+    return true;
+  }
+  return false;
+}
+
+bool PlanningService::LookForFrontier(const std::shared_ptr<Flight>& flight) {
+  const auto look = solving_.LookForFrontier(flight.get());
+  if (!look.ok()) {
+    Fail(flight, look.status());
+  } else if (look->found) {
+    DistributeFrontier(flight, *look->found, AnswerSource::kCache);
+  } else if (look->waits) {
+    Park(flight);
+  } else {
+    return true;
+  }
+  return false;
+}
+
+void PlanningService::Park(const std::shared_ptr<Flight>& flight) {
+  if (stopping_) return;  // its calls have been answered
+  // Ids of calls and of flights are counted apart.
+  constexpr uint64_t kOfFlight = uint64_t{1} << 63;
+  timer_.Schedule(kOfFlight | flight->id, Clock::now() + flight->wait.pause, [this, flight] {
+    const auto look = [this, flight](const absl::Status& admitted) {
+      if (!admitted.ok()) return;  // stopped
+      const absl::Status looked = CatchingBadAlloc([&] {
+        LookAgain(flight);
+        return absl::OkStatus();
+      });
+      if (!looked.ok()) Fail(flight, looked);
+    };
+    const FairLane::Taken taken = intake_.TrySubmit(Lane::kLookups, flight->job.account, look);
+    // Where the lane is full it waits on.
+    if (taken != FairLane::Taken::kYes && taken != FairLane::Taken::kStopped) Park(flight);
+  });
+}
+
+void PlanningService::LookAgain(const std::shared_ptr<Flight>& flight) {
+  if (flight->stop.stop_requested()) return;
+  if (const absl::Status late = flight->stop.Check(); !late.ok()) return Fail(flight, late);
+  const bool solves =
+      flight->asked == Asked::kFrontier ? LookForFrontier(flight) : LookForPlan(flight);
+  if (!solves) return;
+  switch (Enqueue(flight)) {
+    case Admission::kAccepted:
+    case Admission::kStopped:
+      return;
+    case Admission::kQueueFull:
+    case Admission::kOverQuota:
+      // Others may take the lease meanwhile.
+      flight->turn.reset();
+      Park(flight);
+  }
 }
 
 void PlanningService::RunBatches(const std::shared_ptr<Flight>& flight) {
@@ -95,12 +169,17 @@ void PlanningService::RunBatches(const std::shared_ptr<Flight>& flight) {
 }
 
 void PlanningService::RunFrontier(const std::shared_ptr<Flight>& flight) {
-  AnswerSource source = AnswerSource::kSolved;
-  const auto frontier = solving_.FrontierFor(
-      flight.get(), [] {}, &source);
+  if (!flight->turn && !LookForFrontier(flight)) return;
+  const auto frontier = solving_.SolveFrontier(flight.get(), [] {});
   if (!frontier.ok()) return Fail(flight, frontier.status());
+  DistributeFrontier(flight, *frontier, AnswerSource::kSolved);
+}
+
+void PlanningService::DistributeFrontier(const std::shared_ptr<Flight>& flight,
+                                         const std::shared_ptr<const Frontier>& frontier,
+                                         AnswerSource source) {
   for (const auto& call : flights_.Land(flight)) {
-    For(call, [&] { AnswerFrontier(call, *flight, *frontier, source); });
+    For(call, [&] { AnswerFrontier(call, *flight, frontier, source); });
   }
 }
 

@@ -136,9 +136,21 @@ class PlanningService {
   void AnswerBestSoFar(const std::shared_ptr<PlanCall>& call, const Flight& flight);
   void FailAtLimit(const std::shared_ptr<PlanCall>& call);
   void Start(const std::shared_ptr<PlanCall>& call);
+  // Has a solver's thread run the flight.
+  Admission Enqueue(const std::shared_ptr<Flight>& flight);
+  // On a solver's thread: answers, solves, or leaves the thread and waits.
   void Run(const std::shared_ptr<Flight>& flight);
   void RunBatches(const std::shared_ptr<Flight>& flight);
+  void RunPlan(const std::shared_ptr<Flight>& flight);
   void RunFrontier(const std::shared_ptr<Flight>& flight);
+  // Whether it is the flight's turn to solve; else it is answered, has failed, or waits.
+  bool LookForPlan(const std::shared_ptr<Flight>& flight);
+  bool LookForFrontier(const std::shared_ptr<Flight>& flight);
+  // Another server solves: looks again after a pause, on a thread that may wait, not a solver's.
+  void Park(const std::shared_ptr<Flight>& flight);
+  void LookAgain(const std::shared_ptr<Flight>& flight);
+  void DistributeFrontier(const std::shared_ptr<Flight>& flight,
+                          const std::shared_ptr<const Frontier>& frontier, AnswerSource source);
   // The call's share of what its flight has solved.
   void AnswerFrontier(const std::shared_ptr<PlanCall>& call, const Flight& flight,
                       const std::shared_ptr<const Frontier>& frontier, AnswerSource source);

@@ -59,11 +59,12 @@ bool SolverPool::SubmitBackground(uint64_t id, std::function<void()> run) {
 }
 
 void SolverPool::Withdraw(uint64_t id) {
+  Queue::node_type dropped;  // what it holds may not die under the lock
   std::lock_guard<std::mutex> lock(mutex_);
   const auto found = FindId(id, &queue_);
   if (found == queue_.end()) return;
   ReleaseLocked(found->second.job.account);
-  queue_.erase(found);
+  dropped = queue_.extract(found);
   metrics_->QueueDepth(static_cast<int64_t>(queue_.size()));
 }
 
@@ -77,11 +78,12 @@ void SolverPool::ReleaseLocked(const Account& account) {
 }
 
 void SolverPool::Stop() {
+  Queue dropped, background;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     stopped_ = true;
-    queue_.clear();
-    background_.clear();
+    dropped.swap(queue_);
+    background.swap(background_);
     metrics_->QueueDepth(0);
   }
   wake_.notify_all();

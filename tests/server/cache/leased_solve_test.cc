@@ -1,11 +1,13 @@
 #include "server/cache/leased_solve.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <deque>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "tests/server/cache/entries.h"
 #include "tests/server/support/counting_metrics.h"
@@ -37,10 +39,17 @@ class ScriptedLease final : public SolveLease {
 
 class LeasedSolveTest : public ::testing::Test {
  protected:
-  Turn Await(SolveLease* lease, int found_at_look, const StopToken* stop = nullptr) {
+  // Asks again after each pause until there is no more to wait for.
+  Turn Await(SolveLease* lease, int found_at_look) {
     LeasedSolve leased(options_, lease, &metrics_);
-    return leased.Await(
-        kQuestion, [this, found_at_look] { return ++looks_ == found_at_look; }, stop);
+    const auto look = [this, found_at_look] { return ++looks_ == found_at_look; };
+    LeaseWait wait;
+    while (true) {
+      Turn turn = leased.Take(kQuestion, look, &wait);
+      if (turn.turn != SolveTurn::kWait) return turn;
+      pauses_.push_back(wait.pause);
+      std::this_thread::sleep_for(wait.pause);
+    }
   }
   int64_t Leases(LeaseOutcome outcome) const {
     return metrics_.leases[static_cast<size_t>(outcome)];
@@ -49,6 +58,7 @@ class LeasedSolveTest : public ::testing::Test {
   LeasedSolveOptions options_{milliseconds(1), milliseconds(4), std::chrono::seconds(10)};
   CountingMetrics metrics_;
   int looks_ = 0;
+  std::vector<std::chrono::nanoseconds> pauses_;
 };
 
 constexpr int kNever = -1;
@@ -101,6 +111,8 @@ TEST_F(LeasedSolveTest, WhatAnotherSolvesIsWaitedFor) {
   ScriptedLease lease({LeaseState::kTaken});
   EXPECT_EQ(Await(&lease, 5).turn, SolveTurn::kFound);
   EXPECT_EQ(looks_, 5);
+  EXPECT_THAT(pauses_, ::testing::ElementsAre(milliseconds(1), milliseconds(2), milliseconds(4),
+                                              milliseconds(4)));
   EXPECT_EQ(Leases(LeaseOutcome::kWaited), 1);
 }
 
@@ -126,52 +138,6 @@ TEST_F(LeasedSolveTest, PatienceEnds) {
   EXPECT_EQ(Await(&lease, kNever).turn, SolveTurn::kSolve);
   EXPECT_GT(lease.asked, 3);
   EXPECT_EQ(Leases(LeaseOutcome::kExpired), 1);
-}
-
-TEST_F(LeasedSolveTest, BeyondTheMostThatWaitItIsSolvedHere) {
-  options_.most_waiting = 1;
-  ScriptedLease taken({LeaseState::kTaken});
-  LeasedSolve leased(options_, &taken, &metrics_);
-  StopToken stop;
-  std::thread waits([&] {
-    EXPECT_EQ(leased
-                  .Await(
-                      kQuestion, [] { return false; }, &stop)
-                  .turn,
-              SolveTurn::kStopped);
-  });
-  while (taken.asked == 0) std::this_thread::sleep_for(milliseconds(1));
-  std::this_thread::sleep_for(milliseconds(20));
-  EXPECT_EQ(leased
-                .Await(
-                    kQuestion, [] { return false; }, &stop)
-                .turn,
-            SolveTurn::kSolve);
-  EXPECT_EQ(Leases(LeaseOutcome::kCrowded), 1);
-  stop.RequestStop();
-  waits.join();
-  // The place is free again.
-  StopToken passed(std::chrono::steady_clock::now());
-  EXPECT_EQ(leased
-                .Await(
-                    kQuestion, [] { return false; }, &passed)
-                .turn,
-            SolveTurn::kStopped);
-}
-
-TEST_F(LeasedSolveTest, AStopEndsTheWaitWithinALongPause) {
-  options_.first_pause = options_.longest_pause = std::chrono::seconds(60);
-  ScriptedLease lease({LeaseState::kTaken});
-  StopToken stop;
-  std::thread stopper([&stop] {
-    std::this_thread::sleep_for(milliseconds(50));
-    stop.RequestStop();
-  });
-  const auto start = std::chrono::steady_clock::now();
-  EXPECT_EQ(Await(&lease, kNever, &stop).turn, SolveTurn::kStopped);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
-  stopper.join();
-  for (const auto& count : metrics_.leases) EXPECT_EQ(count, 0);
 }
 
 }  // namespace

@@ -151,7 +151,11 @@ TEST_F(RedisLease, TwoServersSolveOnce) {
     std::vector<std::thread> callers;
     for (int c = 0; c < 4; ++c) {
       callers.emplace_back([&] {
-        const Turn turn = leased.Await(kQuestion, look, nullptr);
+        LeaseWait wait;
+        Turn turn = leased.Take(kQuestion, look, &wait);
+        for (; turn.turn == SolveTurn::kWait; turn = leased.Take(kQuestion, look, &wait)) {
+          std::this_thread::sleep_for(wait.pause);
+        }
         if (turn.turn == SolveTurn::kFound) {
           ++found;
           return;
