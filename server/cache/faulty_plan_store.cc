@@ -120,15 +120,19 @@ absl::StatusOr<bool> FaultyPlanStore::Erase(const PlanKey& key) {
   return store_->Erase(key);
 }
 
-std::vector<PlanKey> FaultyPlanStore::List(const std::optional<PlanKey>& after, size_t limit) {
+absl::StatusOr<std::vector<PlanKey>> FaultyPlanStore::List(const std::optional<PlanKey>& after,
+                                                           size_t limit) {
   MaybeWait();
-  return out_ ? std::vector<PlanKey>() : store_->List(after, limit);
+  if (out_) return FailedOnPurpose();
+  return store_->List(after, limit);
 }
 
-std::vector<PlanKey> FaultyPlanStore::ListOf(const std::string& tenant,
-                                             const std::optional<PlanKey>& after, size_t limit) {
+absl::StatusOr<std::vector<PlanKey>> FaultyPlanStore::ListOf(const std::string& tenant,
+                                                             const std::optional<PlanKey>& after,
+                                                             size_t limit) {
   MaybeWait();
-  return out_ ? std::vector<PlanKey>() : store_->ListOf(tenant, after, limit);
+  if (out_) return FailedOnPurpose();
+  return store_->ListOf(tenant, after, limit);
 }
 
 PlanStoreStats FaultyPlanStore::stats() const { return store_->stats(); }

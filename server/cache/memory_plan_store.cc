@@ -112,12 +112,14 @@ std::vector<PlanKey> MemoryPlanStore::Least(const std::optional<PlanKey>& after,
   return least;
 }
 
-std::vector<PlanKey> MemoryPlanStore::List(const std::optional<PlanKey>& after, size_t limit) {
+absl::StatusOr<std::vector<PlanKey>> MemoryPlanStore::List(const std::optional<PlanKey>& after,
+                                                           size_t limit) {
   return Least(after, limit, [](const Shard& shard) { return &shard.keys; });
 }
 
-std::vector<PlanKey> MemoryPlanStore::ListOf(const std::string& tenant,
-                                             const std::optional<PlanKey>& after, size_t limit) {
+absl::StatusOr<std::vector<PlanKey>> MemoryPlanStore::ListOf(const std::string& tenant,
+                                                             const std::optional<PlanKey>& after,
+                                                             size_t limit) {
   return Least(after, limit, [&tenant](const Shard& shard) {
     const auto found = shard.of_tenants.find(tenant);
     return found == shard.of_tenants.end() ? nullptr : &found->second;

@@ -31,9 +31,11 @@ class MemoryPlanStore final : public PlanStore {
   absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override;
   absl::StatusOr<bool> Erase(const PlanKey& key) override;
   // Both O(shards * limit + log entries).
-  std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override;
-  std::vector<PlanKey> ListOf(const std::string& tenant, const std::optional<PlanKey>& after,
-                              size_t limit) override;
+  absl::StatusOr<std::vector<PlanKey>> List(const std::optional<PlanKey>& after,
+                                            size_t limit) override;
+  absl::StatusOr<std::vector<PlanKey>> ListOf(const std::string& tenant,
+                                              const std::optional<PlanKey>& after,
+                                              size_t limit) override;
   PlanStoreStats stats() const override;
 
  private:

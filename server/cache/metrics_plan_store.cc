@@ -48,12 +48,14 @@ absl::StatusOr<bool> MetricsPlanStore::Erase(const PlanKey& key) {
   return erased;
 }
 
-std::vector<PlanKey> MetricsPlanStore::List(const std::optional<PlanKey>& after, size_t limit) {
+absl::StatusOr<std::vector<PlanKey>> MetricsPlanStore::List(const std::optional<PlanKey>& after,
+                                                            size_t limit) {
   return store_->List(after, limit);
 }
 
-std::vector<PlanKey> MetricsPlanStore::ListOf(const std::string& tenant,
-                                              const std::optional<PlanKey>& after, size_t limit) {
+absl::StatusOr<std::vector<PlanKey>> MetricsPlanStore::ListOf(const std::string& tenant,
+                                                              const std::optional<PlanKey>& after,
+                                                              size_t limit) {
   return store_->ListOf(tenant, after, limit);
 }
 

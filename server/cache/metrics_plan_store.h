@@ -27,9 +27,11 @@ class MetricsPlanStore final : public PlanStore {
                        Durability durability) override;
   absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override;
   absl::StatusOr<bool> Erase(const PlanKey& key) override;
-  std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override;
-  std::vector<PlanKey> ListOf(const std::string& tenant, const std::optional<PlanKey>& after,
-                              size_t limit) override;
+  absl::StatusOr<std::vector<PlanKey>> List(const std::optional<PlanKey>& after,
+                                            size_t limit) override;
+  absl::StatusOr<std::vector<PlanKey>> ListOf(const std::string& tenant,
+                                              const std::optional<PlanKey>& after,
+                                              size_t limit) override;
   void Used(const std::vector<PlanKey>& keys) override { store_->Used(keys); }
   PlanStoreStats stats() const override;
 

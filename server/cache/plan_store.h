@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "server/cache/plan_entry.h"
 
 namespace stowage {
@@ -85,14 +86,16 @@ class PlanStore {
   virtual int64_t DeletedUpTo(const PlanKey& /*key*/) { return 0; }
 
   // At most `limit` keys in rising order, those after `after`; fewer than that only at the end. What
-  // comes and goes meanwhile may be missed.
-  virtual std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) = 0;
+  // comes and goes meanwhile may be missed. An error: the store cannot say which there are.
+  virtual absl::StatusOr<std::vector<PlanKey>> List(const std::optional<PlanKey>& after,
+                                                    size_t limit) = 0;
 
   // The same of the entries of one tenant, without reading entries: what it takes follows from the
   // page. A key whose tenant the store does not know, for a program before this one wrote it, is there
   // for every tenant until its entry has been read once: whoever asks looks at the entry's own tenant.
-  virtual std::vector<PlanKey> ListOf(const std::string& tenant,
-                                      const std::optional<PlanKey>& after, size_t limit) = 0;
+  virtual absl::StatusOr<std::vector<PlanKey>> ListOf(const std::string& tenant,
+                                                      const std::optional<PlanKey>& after,
+                                                      size_t limit) = 0;
 
   // These were looked up in a store before this one: as good as a lookup against being evicted, but
   // nothing is read. Whoever evicts nothing does nothing.
@@ -101,11 +104,15 @@ class PlanStore {
   virtual PlanStoreStats stats() const = 0;
 };
 
-// Of two rising lists of keys together the first `limit`, each once.
-inline std::vector<PlanKey> LeastOfBoth(const std::vector<PlanKey>& a,
-                                        const std::vector<PlanKey>& b, size_t limit) {
+// Of two rising lists of keys together the first `limit`, each once. Where one is not known, neither
+// is what both have.
+inline absl::StatusOr<std::vector<PlanKey>> LeastOfBoth(
+    const absl::StatusOr<std::vector<PlanKey>>& a, const absl::StatusOr<std::vector<PlanKey>>& b,
+    size_t limit) {
+  if (!a.ok()) return a.status();
+  if (!b.ok()) return b.status();
   std::vector<PlanKey> both;
-  std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+  std::set_union(a->begin(), a->end(), b->begin(), b->end(), std::back_inserter(both));
   both.resize(std::min(both.size(), limit));
   return both;
 }

@@ -281,27 +281,27 @@ absl::StatusOr<bool> RedisPlanStore::Erase(const PlanKey& key) {
   return replies->front().integer == 1;
 }
 
-std::vector<PlanKey> RedisPlanStore::List(const std::optional<PlanKey>& after, size_t limit) {
+absl::StatusOr<std::vector<PlanKey>> RedisPlanStore::List(const std::optional<PlanKey>& after,
+                                                          size_t limit) {
   return ListIn(std::nullopt, after, limit);
 }
 
-std::vector<PlanKey> RedisPlanStore::ListOf(const std::string& tenant,
-                                            const std::optional<PlanKey>& after, size_t limit) {
+absl::StatusOr<std::vector<PlanKey>> RedisPlanStore::ListOf(const std::string& tenant,
+                                                            const std::optional<PlanKey>& after,
+                                                            size_t limit) {
   return ListIn(tenant, after, limit);
 }
 
-RedisPlanStore::Keys RedisPlanStore::ListIn(const std::optional<std::string>& tenant,
-                                            const std::optional<PlanKey>& after, size_t limit) {
+absl::StatusOr<RedisPlanStore::Keys> RedisPlanStore::ListIn(
+    const std::optional<std::string>& tenant, const std::optional<PlanKey>& after, size_t limit) {
   // A server that is broken may never come to an end.
   const Deadline deadline = std::chrono::steady_clock::now() + options_.list_time;
-  auto indexed = IndexedPage(keys_.Index(tenant), after, limit, deadline);
-  if (indexed.ok() && indexed->has_value()) return **std::move(indexed);
-  if (indexed.ok()) {
-    absl::StatusOr<Keys> walked = WalkedPage(tenant, after, limit, deadline);
-    if (walked.ok()) return *std::move(walked);
-  }
-  metrics_->CacheFailed(CacheTier::kRedis, CacheFailure::kUnavailable);
-  return {};
+  const auto indexed = IndexedPage(keys_.Index(tenant), after, limit, deadline);
+  if (indexed.ok() && indexed->has_value()) return **indexed;
+  absl::StatusOr<Keys> walked = indexed.ok() ? WalkedPage(tenant, after, limit, deadline)
+                                             : absl::StatusOr<Keys>(indexed.status());
+  if (!walked.ok()) metrics_->CacheFailed(CacheTier::kRedis, CacheFailure::kUnavailable);
+  return walked;
 }
 
 absl::StatusOr<std::optional<RedisPlanStore::Keys>> RedisPlanStore::IndexedPage(

@@ -67,9 +67,11 @@ class RedisPlanStore final : public PlanStore {
                        Durability durability) override;
   absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override;
   absl::StatusOr<bool> Erase(const PlanKey& key) override;
-  std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override;
-  std::vector<PlanKey> ListOf(const std::string& tenant, const std::optional<PlanKey>& after,
-                              size_t limit) override;
+  absl::StatusOr<std::vector<PlanKey>> List(const std::optional<PlanKey>& after,
+                                            size_t limit) override;
+  absl::StatusOr<std::vector<PlanKey>> ListOf(const std::string& tenant,
+                                              const std::optional<PlanKey>& after,
+                                              size_t limit) override;
   // Of the whole database, everybody's keys and the indexes included; `charged` is the server's memory. Evictions
   // are Redis's own business: always 0.
   PlanStoreStats stats() const override;
@@ -99,8 +101,8 @@ class RedisPlanStore final : public PlanStore {
                                    const std::optional<std::string>& tenant);
   using Deadline = std::chrono::steady_clock::time_point;
   // Of one tenant, or of all.
-  Keys ListIn(const std::optional<std::string>& tenant, const std::optional<PlanKey>& after,
-              size_t limit);
+  absl::StatusOr<Keys> ListIn(const std::optional<std::string>& tenant,
+                              const std::optional<PlanKey>& after, size_t limit);
   // A page of the index; nothing where there is none that lacks no key. An error: Redis failed.
   absl::StatusOr<std::optional<Keys>> IndexedPage(const std::string& index,
                                                   const std::optional<PlanKey>& after, size_t limit,

@@ -294,19 +294,17 @@ absl::Status SqlitePlanStore::WriteUses() {
   return absl::OkStatus();
 }
 
-std::vector<PlanKey> SqlitePlanStore::List(const std::optional<PlanKey>& after, size_t limit) {
-  using Keys = std::vector<PlanKey>;
-  absl::StatusOr<Keys> keys =
-      Read<Keys>([&](SqliteEntries* entries) { return entries->Keys(after, limit); });
-  return keys.ok() ? *std::move(keys) : Keys();
+absl::StatusOr<std::vector<PlanKey>> SqlitePlanStore::List(const std::optional<PlanKey>& after,
+                                                           size_t limit) {
+  return Read<std::vector<PlanKey>>(
+      [&](SqliteEntries* entries) { return entries->Keys(after, limit); });
 }
 
-std::vector<PlanKey> SqlitePlanStore::ListOf(const std::string& tenant,
-                                             const std::optional<PlanKey>& after, size_t limit) {
-  using Keys = std::vector<PlanKey>;
-  absl::StatusOr<Keys> keys =
-      Read<Keys>([&](SqliteEntries* entries) { return entries->KeysOf(tenant, after, limit); });
-  return keys.ok() ? *std::move(keys) : Keys();
+absl::StatusOr<std::vector<PlanKey>> SqlitePlanStore::ListOf(const std::string& tenant,
+                                                             const std::optional<PlanKey>& after,
+                                                             size_t limit) {
+  return Read<std::vector<PlanKey>>(
+      [&](SqliteEntries* entries) { return entries->KeysOf(tenant, after, limit); });
 }
 
 PlanStoreStats SqlitePlanStore::stats() const {

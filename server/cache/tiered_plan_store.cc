@@ -293,12 +293,14 @@ absl::StatusOr<bool> TieredPlanStore::Erase(const PlanKey& key) {
   return *slow || *fast;
 }
 
-std::vector<PlanKey> TieredPlanStore::List(const std::optional<PlanKey>& after, size_t limit) {
+absl::StatusOr<std::vector<PlanKey>> TieredPlanStore::List(const std::optional<PlanKey>& after,
+                                                           size_t limit) {
   return LeastOfBoth(fast_->List(after, limit), slow_->List(after, limit), limit);
 }
 
-std::vector<PlanKey> TieredPlanStore::ListOf(const std::string& tenant,
-                                             const std::optional<PlanKey>& after, size_t limit) {
+absl::StatusOr<std::vector<PlanKey>> TieredPlanStore::ListOf(const std::string& tenant,
+                                                             const std::optional<PlanKey>& after,
+                                                             size_t limit) {
   return LeastOfBoth(fast_->ListOf(tenant, after, limit), slow_->ListOf(tenant, after, limit),
                      limit);
 }

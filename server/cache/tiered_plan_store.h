@@ -53,9 +53,11 @@ class TieredPlanStore final : public PlanStore {
   // From both; from none if the slow tier fails.
   absl::StatusOr<bool> Erase(const PlanKey& key) override;
   // The keys of both.
-  std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override;
-  std::vector<PlanKey> ListOf(const std::string& tenant, const std::optional<PlanKey>& after,
-                              size_t limit) override;
+  absl::StatusOr<std::vector<PlanKey>> List(const std::optional<PlanKey>& after,
+                                            size_t limit) override;
+  absl::StatusOr<std::vector<PlanKey>> ListOf(const std::string& tenant,
+                                              const std::optional<PlanKey>& after,
+                                              size_t limit) override;
   void Used(const std::vector<PlanKey>& keys) override;
   // Of the slow tier.
   PlanStoreStats stats() const override;

@@ -120,12 +120,14 @@ absl::StatusOr<bool> DecidedPlanStore::Erase(const PlanKey& key) {
   return true;
 }
 
-std::vector<PlanKey> DecidedPlanStore::List(const std::optional<PlanKey>& after, size_t limit) {
+absl::StatusOr<std::vector<PlanKey>> DecidedPlanStore::List(const std::optional<PlanKey>& after,
+                                                            size_t limit) {
   return LeastOfBoth(tiers_->List(after, limit), book_->Held(std::nullopt, after, limit), limit);
 }
 
-std::vector<PlanKey> DecidedPlanStore::ListOf(const std::string& tenant,
-                                              const std::optional<PlanKey>& after, size_t limit) {
+absl::StatusOr<std::vector<PlanKey>> DecidedPlanStore::ListOf(const std::string& tenant,
+                                                              const std::optional<PlanKey>& after,
+                                                              size_t limit) {
   return LeastOfBoth(tiers_->ListOf(tenant, after, limit), book_->Held(tenant, after, limit),
                      limit);
 }
@@ -157,12 +159,14 @@ absl::Status ComparingPlanStore::Put(const PlanKey& key, std::shared_ptr<const P
   return shared_->Put(key, std::move(entry));
 }
 
-std::vector<PlanKey> ComparingPlanStore::List(const std::optional<PlanKey>& after, size_t limit) {
+absl::StatusOr<std::vector<PlanKey>> ComparingPlanStore::List(const std::optional<PlanKey>& after,
+                                                              size_t limit) {
   return shared_->List(after, limit);
 }
 
-std::vector<PlanKey> ComparingPlanStore::ListOf(const std::string& tenant,
-                                                const std::optional<PlanKey>& after, size_t limit) {
+absl::StatusOr<std::vector<PlanKey>> ComparingPlanStore::ListOf(const std::string& tenant,
+                                                                const std::optional<PlanKey>& after,
+                                                                size_t limit) {
   return shared_->ListOf(tenant, after, limit);
 }
 

@@ -41,9 +41,11 @@ class DecidedPlanStore final : public PlanStore {
   absl::StatusOr<bool> Erase(const PlanKey& key) override;
   int64_t DeletedUpTo(const PlanKey& key) override;
   // Those, too, that the tiers have lost and that are put back once they are looked up.
-  std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override;
-  std::vector<PlanKey> ListOf(const std::string& tenant, const std::optional<PlanKey>& after,
-                              size_t limit) override;
+  absl::StatusOr<std::vector<PlanKey>> List(const std::optional<PlanKey>& after,
+                                            size_t limit) override;
+  absl::StatusOr<std::vector<PlanKey>> ListOf(const std::string& tenant,
+                                              const std::optional<PlanKey>& after,
+                                              size_t limit) override;
   void Used(const std::vector<PlanKey>& keys) override { tiers_->Used(keys); }
   PlanStoreStats stats() const override { return tiers_->stats(); }
 
@@ -83,9 +85,11 @@ class ComparingPlanStore final : public PlanStore {
                        Durability durability) override;
   absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override;
   absl::StatusOr<bool> Erase(const PlanKey& key) override { return shared_->Erase(key); }
-  std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override;
-  std::vector<PlanKey> ListOf(const std::string& tenant, const std::optional<PlanKey>& after,
-                              size_t limit) override;
+  absl::StatusOr<std::vector<PlanKey>> List(const std::optional<PlanKey>& after,
+                                            size_t limit) override;
+  absl::StatusOr<std::vector<PlanKey>> ListOf(const std::string& tenant,
+                                              const std::optional<PlanKey>& after,
+                                              size_t limit) override;
   void Used(const std::vector<PlanKey>& keys) override { shared_->Used(keys); }
   PlanStoreStats stats() const override { return shared_->stats(); }
 

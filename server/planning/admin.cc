@@ -107,8 +107,8 @@ void PlanAdmin::Audit(const AdminCaller& caller, AuditEvent event) {
   audit_->Add(event);
 }
 
-EntryPage PlanAdmin::List(const AdminCaller& caller, const std::optional<PlanKey>& after,
-                          size_t limit) {
+absl::StatusOr<EntryPage> PlanAdmin::List(const AdminCaller& caller,
+                                          const std::optional<PlanKey>& after, size_t limit) {
   EntryPage page;
   std::optional<PlanKey> first, last;  // that were looked at
   for (size_t seen = 0; seen < kMostKeysPerPage;) {
@@ -117,10 +117,11 @@ EntryPage PlanAdmin::List(const AdminCaller& caller, const std::optional<PlanKey
     const size_t wanted =
         std::min(seen == 0 ? limit + 1 : kMostKeysPerPage, kMostKeysPerPage - seen);
     const std::optional<PlanKey>& from = last ? last : after;
-    const std::vector<PlanKey> keys = caller.all_tenants
-                                          ? store_->List(from, wanted)
-                                          : store_->ListOf(caller.tenant, from, wanted);
-    for (const PlanKey& key : keys) {
+    const absl::StatusOr<std::vector<PlanKey>> keys =
+        caller.all_tenants ? store_->List(from, wanted)
+                           : store_->ListOf(caller.tenant, from, wanted);
+    if (!keys.ok()) return StoreUnavailableError(std::string(keys.status().message()));
+    for (const PlanKey& key : *keys) {
       if (page.entries.size() == limit) {
         page.next_after = page.entries.back().key;
         return page;
@@ -130,8 +131,8 @@ EntryPage PlanAdmin::List(const AdminCaller& caller, const std::optional<PlanKey
       last = key;
       if (auto entry = Find(caller, key)) page.entries.push_back({key, std::move(entry)});
     }
-    seen += keys.size();
-    if (keys.size() < wanted) return page;
+    seen += keys->size();
+    if (keys->size() < wanted) return page;
   }
   page.next_after = NextStart(page.entries, *first, *last);
   return page;

@@ -59,7 +59,10 @@ class PlanAdmin {
   // entries have gone, no more than 1,000 keys are looked at: a page may be short, or empty, and not be
   // the last; it is cut short when the caller's token says so. Where the next one starts says no key of
   // others, but about where among all of them a store has got to.
-  EntryPage List(const AdminCaller& caller, const std::optional<PlanKey>& after, size_t limit);
+  // UNAVAILABLE (reason STORE_UNAVAILABLE) when a tier of the store cannot say what it has: a list that
+  // lacks plans is none.
+  absl::StatusOr<EntryPage> List(const AdminCaller& caller, const std::optional<PlanKey>& after,
+                                 size_t limit);
   // That key's entry alone, if there is one.
   EntryPage ListKey(const AdminCaller& caller, const PlanKey& key);
 

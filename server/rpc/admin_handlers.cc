@@ -120,8 +120,10 @@ absl::Status AdminHandlers::Handle(const v1::ListPlansRequest& request, const St
     return absl::OkStatus();
   }
   const int32_t size = request.page_size() == 0 ? kDefaultPerPage : request.page_size();
-  FillPage(admin_->List(CallerOf(*record, stop), *after, static_cast<size_t>(size)), limits_,
-           response);
+  const absl::StatusOr<EntryPage> page =
+      admin_->List(CallerOf(*record, stop), *after, static_cast<size_t>(size));
+  if (!page.ok()) return page.status();
+  FillPage(*page, limits_, response);
   return absl::OkStatus();
 }
 

@@ -5,7 +5,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "absl/status/statusor.h"
 #include "server/cache/plan_entry.h"
 #include "solvers/schedule/instance.h"
 #include "tests/server/support/profiles.h"
@@ -15,6 +17,11 @@ namespace stowage::testing {
 // Of the entry with these canonical bytes.
 inline PlanKey KeyOf(const std::string& canonical) {
   return PlanKey{kEncodingVersion, Sha256(canonical)};
+}
+
+// Of a list that a store gives.
+inline std::vector<PlanKey> Keys(const absl::StatusOr<std::vector<PlanKey>>& listed) {
+  return listed.value();
 }
 
 // An entry that every store serves, of about `bytes` more than the least one.

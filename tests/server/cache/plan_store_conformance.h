@@ -128,20 +128,20 @@ TEST_P(PlanStoreConformance, WhatIsNotWaitedForIsTheSameOrUndecided) {
 }
 
 TEST_P(PlanStoreConformance, ListsItsKeysInOrderAndByPages) {
-  EXPECT_TRUE(store_->List(std::nullopt, 10).empty());
+  EXPECT_TRUE(store_->List(std::nullopt, 10).value().empty());
   std::vector<PlanKey> keys;
   for (const char* name : {"a", "b", "c", "d", "e"}) {
     keys.push_back(KeyOf(name));
     ASSERT_TRUE(store_->Put(KeyOf(name), EntryOf(name)).ok());
   }
   std::sort(keys.begin(), keys.end());
-  EXPECT_EQ(store_->List(std::nullopt, 10), keys);
-  std::vector<PlanKey> paged = store_->List(std::nullopt, 2);
+  EXPECT_EQ(store_->List(std::nullopt, 10).value(), keys);
+  std::vector<PlanKey> paged = store_->List(std::nullopt, 2).value();
   ASSERT_EQ(paged.size(), 2u);
-  for (const PlanKey& key : store_->List(paged.back(), 2)) paged.push_back(key);
-  for (const PlanKey& key : store_->List(paged.back(), 2)) paged.push_back(key);
+  for (const PlanKey& key : Keys(store_->List(paged.back(), 2))) paged.push_back(key);
+  for (const PlanKey& key : Keys(store_->List(paged.back(), 2))) paged.push_back(key);
   EXPECT_EQ(paged, keys);
-  EXPECT_TRUE(store_->List(keys.back(), 2).empty());
+  EXPECT_TRUE(store_->List(keys.back(), 2).value().empty());
 }
 
 TEST_P(PlanStoreConformance, ListsTheKeysOfOneTenantInOrderAndByPages) {
@@ -155,20 +155,20 @@ TEST_P(PlanStoreConformance, ListsTheKeysOfOneTenantInOrderAndByPages) {
   }
   ASSERT_TRUE(store_->Put(KeyOf("i"), EntryOf("i")).ok());
   std::sort(ours.begin(), ours.end());
-  EXPECT_EQ(store_->ListOf("us", std::nullopt, 10), ours);
-  std::vector<PlanKey> paged = store_->ListOf("us", std::nullopt, 2);
+  EXPECT_EQ(store_->ListOf("us", std::nullopt, 10).value(), ours);
+  std::vector<PlanKey> paged = store_->ListOf("us", std::nullopt, 2).value();
   ASSERT_EQ(paged.size(), 2u);
-  for (const PlanKey& key : store_->ListOf("us", paged.back(), 2)) paged.push_back(key);
-  for (const PlanKey& key : store_->ListOf("us", paged.back(), 2)) paged.push_back(key);
+  for (const PlanKey& key : Keys(store_->ListOf("us", paged.back(), 2))) paged.push_back(key);
+  for (const PlanKey& key : Keys(store_->ListOf("us", paged.back(), 2))) paged.push_back(key);
   EXPECT_EQ(paged, ours);
-  EXPECT_TRUE(store_->ListOf("us", ours.back(), 2).empty());
-  EXPECT_EQ(store_->ListOf("us2", std::nullopt, 10).size(), 3u);
-  EXPECT_EQ(store_->ListOf("", std::nullopt, 10), std::vector<PlanKey>{KeyOf("i")});
-  EXPECT_TRUE(store_->ListOf("nobody", std::nullopt, 10).empty());
+  EXPECT_TRUE(store_->ListOf("us", ours.back(), 2).value().empty());
+  EXPECT_EQ(store_->ListOf("us2", std::nullopt, 10).value().size(), 3u);
+  EXPECT_EQ(store_->ListOf("", std::nullopt, 10).value(), std::vector<PlanKey>{KeyOf("i")});
+  EXPECT_TRUE(store_->ListOf("nobody", std::nullopt, 10).value().empty());
 }
 
 TEST_P(PlanStoreConformance, ATenantsListFollowsItsEntries) {
-  const auto names = [this] { return store_->ListOf("us", std::nullopt, 10).size(); };
+  const auto names = [this] { return store_->ListOf("us", std::nullopt, 10).value().size(); };
   EXPECT_EQ(names(), 0u);
   ASSERT_TRUE(store_->Put(KeyOf("a"), EntryOf("a", 0, 1, "us")).ok());
   ASSERT_TRUE(store_->Replace(KeyOf("b"), 0, EntryOf("b", 0, 1, "us"), Durability::kRequired).ok());
@@ -176,7 +176,7 @@ TEST_P(PlanStoreConformance, ATenantsListFollowsItsEntries) {
   ASSERT_TRUE(store_->Put(KeyOf("a"), EntryOf("a", 0, 2, "us")).ok());
   EXPECT_EQ(names(), 2u);
   ASSERT_TRUE(*store_->Erase(KeyOf("a")));
-  EXPECT_EQ(store_->ListOf("us", std::nullopt, 10), std::vector<PlanKey>{KeyOf("b")});
+  EXPECT_EQ(store_->ListOf("us", std::nullopt, 10).value(), std::vector<PlanKey>{KeyOf("b")});
   const int64_t anew = FirstGeneration(store_->DeletedUpTo(KeyOf("a")));
   ASSERT_TRUE(
       store_->Replace(KeyOf("a"), 0, EntryOf("a", 0, anew, "us"), Durability::kRequired).ok());

@@ -102,6 +102,16 @@ TEST_F(RedisFailure, KilledCostsNoTimeAndNoAnswer) {
   EXPECT_GT(node.Failures(CacheFailure::kUnavailable), 0);
 }
 
+TEST_F(RedisFailure, AListWithoutRedisIsAnErrorAndNotAShorterOne) {
+  ASSERT_TRUE(node_.tiers->Put(kKey, EntryOf("a", 0, 1, "us")).ok());
+  server_.Kill();
+  EXPECT_TRUE(absl::IsUnavailable(node_.tiers->List(std::nullopt, 10).status()));
+  EXPECT_TRUE(absl::IsUnavailable(node_.tiers->ListOf("us", std::nullopt, 10).status()));
+  server_.Start();
+  ASSERT_TRUE(ComesBack(node_.pool.get()));
+  EXPECT_TRUE(node_.tiers->List(std::nullopt, 10).ok());
+}
+
 TEST_F(RedisFailure, FrozenCostsItsTimeoutThreeTimesAndThenNothing) {
   ASSERT_TRUE(node_.redis->Put(kKey, EntryOf("a")).ok());
   const Node node(Impatient());

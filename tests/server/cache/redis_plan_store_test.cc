@@ -92,7 +92,7 @@ TEST_F(RedisPlanStoreTest, WhatIsNoPlanIsNotListed) {
   Ask({"SET", "stowage:v1:plan:1:nonsense", "x"});
   Ask({"SET", "stowage:v1:plan:x:" + kKey.digest.ToHex(), "x"});
   Ask({"SET", "other", "x"});
-  EXPECT_EQ(store_->List(std::nullopt, 10), std::vector<PlanKey>{kKey});
+  EXPECT_EQ(store_->List(std::nullopt, 10).value(), std::vector<PlanKey>{kKey});
 }
 
 TEST_F(RedisPlanStoreTest, ListsManyKeysByPages) {
@@ -102,9 +102,9 @@ TEST_F(RedisPlanStoreTest, ListsManyKeysByPages) {
     Ask({"HSET", RedisKeys("stowage").Plan(keys.back()), "g", "1"});
   }
   std::sort(keys.begin(), keys.end());
-  std::vector<PlanKey> listed = store_->List(std::nullopt, 1200);
+  std::vector<PlanKey> listed = store_->List(std::nullopt, 1200).value();
   while (true) {
-    const auto page = store_->List(listed.back(), 1200);
+    const auto page = store_->List(listed.back(), 1200).value();
     listed.insert(listed.end(), page.begin(), page.end());
     if (page.size() < 1200) break;
   }
@@ -120,12 +120,12 @@ TEST_F(RedisPlanStoreTest, APageOfATenantIsOneScriptOnceItsIndexIsMade) {
     ASSERT_TRUE(store_->Put(KeyOf(name), EntryOf(name, 0, 1, is_ours ? "us" : "them")).ok());
   }
   std::sort(ours.begin(), ours.end());
-  EXPECT_EQ(store_->ListOf("us", std::nullopt, 100), ours);
-  EXPECT_EQ(store_->List(std::nullopt, 100).size(), 40u);
+  EXPECT_EQ(store_->ListOf("us", std::nullopt, 100).value(), ours);
+  EXPECT_EQ(store_->List(std::nullopt, 100).value().size(), 40u);
   Ask({"CONFIG", "RESETSTAT"});
-  const std::vector<PlanKey> page = store_->ListOf("us", ours[3], 4);
+  const std::vector<PlanKey> page = store_->ListOf("us", ours[3], 4).value();
   EXPECT_EQ(page, (std::vector<PlanKey>{ours[4], ours[5], ours[6], ours[7]}));
-  EXPECT_EQ(store_->List(std::nullopt, 4).size(), 4u);
+  EXPECT_EQ(store_->List(std::nullopt, 4).value().size(), 4u);
   const std::string commands = Server()->Ask({"INFO", "commandstats"}).text;
   EXPECT_NE(commands.find("cmdstat_eval:calls=2,"), std::string::npos) << commands;
   EXPECT_NE(commands.find("cmdstat_exists:calls=8,"), std::string::npos) << commands;
@@ -138,7 +138,8 @@ TEST_F(RedisPlanStoreTest, AnIndexThatIsLostIsMadeAnew) {
   const std::string index = RedisKeys("stowage").Index("us");
   ASSERT_TRUE(store_->Put(KeyOf("a"), EntryOf("a", 0, 1, "us")).ok());
   for (int round = 0; round < 3; ++round) {
-    EXPECT_EQ(store_->ListOf("us", std::nullopt, 10).size(), 1u + static_cast<size_t>(round));
+    EXPECT_EQ(store_->ListOf("us", std::nullopt, 10).value().size(),
+              1u + static_cast<size_t>(round));
     EXPECT_GT(Ask({"PTTL", index}), 0);
     // Evicted, or of another kind; then written to before it is asked for.
     Ask({"DEL", index});
@@ -146,7 +147,7 @@ TEST_F(RedisPlanStoreTest, AnIndexThatIsLostIsMadeAnew) {
     const std::string name = std::to_string(round);
     ASSERT_TRUE(store_->Put(KeyOf(name), EntryOf(name, 0, 1, "us")).ok());
   }
-  EXPECT_EQ(store_->ListOf("us", std::nullopt, 10).size(), 4u);
+  EXPECT_EQ(store_->ListOf("us", std::nullopt, 10).value().size(), 4u);
 }
 
 TEST_F(RedisPlanStoreTest, WhatHasExpiredLeavesTheIndex) {
@@ -155,9 +156,9 @@ TEST_F(RedisPlanStoreTest, WhatHasExpiredLeavesTheIndex) {
     const PlanKey key = KeyOf(std::to_string(i));
     Ask({"HSET", keys.Plan(key), "g", "1", "t", "us"});
   }
-  ASSERT_EQ(store_->ListOf("us", std::nullopt, 2000).size(), 1500u);
+  ASSERT_EQ(store_->ListOf("us", std::nullopt, 2000).value().size(), 1500u);
   for (int i = 1; i < 1500; ++i) Ask({"DEL", keys.Plan(KeyOf(std::to_string(i)))});
-  EXPECT_EQ(store_->ListOf("us", std::nullopt, 10), std::vector<PlanKey>{KeyOf("0")});
+  EXPECT_EQ(store_->ListOf("us", std::nullopt, 10).value(), std::vector<PlanKey>{KeyOf("0")});
   EXPECT_EQ(Ask({"ZCARD", keys.Index("us")}), 2) << "the plan, and that none is wanting";
 }
 
@@ -170,16 +171,16 @@ TEST_F(RedisPlanStoreTest, WhatAnEarlierServerWroteIsEverybodysUntilItIsRead) {
   by_earlier("a", "us");
   by_earlier("b", "them");
   ASSERT_TRUE(store_->Put(KeyOf("c"), EntryOf("c", 0, 1, "them")).ok());
-  EXPECT_EQ(store_->ListOf("us", std::nullopt, 10).size(), 2u);
-  EXPECT_EQ(store_->ListOf("them", std::nullopt, 10).size(), 3u);
+  EXPECT_EQ(store_->ListOf("us", std::nullopt, 10).value().size(), 2u);
+  EXPECT_EQ(store_->ListOf("them", std::nullopt, 10).value().size(), 3u);
   for (const char* name : {"a", "b"}) ASSERT_NE(store_->Get(KeyOf(name), Access::kVisit), nullptr);
-  EXPECT_EQ(store_->ListOf("us", std::nullopt, 10), std::vector<PlanKey>{KeyOf("a")});
-  EXPECT_EQ(store_->ListOf("them", std::nullopt, 10).size(), 2u);
+  EXPECT_EQ(store_->ListOf("us", std::nullopt, 10).value(), std::vector<PlanKey>{KeyOf("a")});
+  EXPECT_EQ(store_->ListOf("them", std::nullopt, 10).value().size(), 2u);
   // One that comes when the index is made is in it once it is read.
   by_earlier("d", "us");
   ASSERT_NE(store_->Get(KeyOf("d"), Access::kLookup), nullptr);
-  EXPECT_EQ(store_->ListOf("us", std::nullopt, 10).size(), 2u);
-  EXPECT_EQ(store_->List(std::nullopt, 10).size(), 4u);
+  EXPECT_EQ(store_->ListOf("us", std::nullopt, 10).value().size(), 2u);
+  EXPECT_EQ(store_->List(std::nullopt, 10).value().size(), 4u);
 }
 
 TEST_F(RedisPlanStoreTest, AnEntryExpiresUnlessItIsLookedUp) {

@@ -80,11 +80,13 @@ class SqliteInFolder final : public PlanStore {
   absl::StatusOr<bool> Erase(const PlanKey& key) override {
     return Call([&](PlanStore* store) { return store->Erase(key); });
   }
-  std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override {
+  absl::StatusOr<std::vector<PlanKey>> List(const std::optional<PlanKey>& after,
+                                            size_t limit) override {
     return Call([&](PlanStore* store) { return store->List(after, limit); });
   }
-  std::vector<PlanKey> ListOf(const std::string& tenant, const std::optional<PlanKey>& after,
-                              size_t limit) override {
+  absl::StatusOr<std::vector<PlanKey>> ListOf(const std::string& tenant,
+                                              const std::optional<PlanKey>& after,
+                                              size_t limit) override {
     return Call([&](PlanStore* store) { return store->ListOf(tenant, after, limit); });
   }
   PlanStoreStats stats() const override {

@@ -226,19 +226,19 @@ TEST_F(SqliteStore, WhatAnEarlierProgramWroteIsEverybodysUntilItIsRead) {
   write("b", "them", false);
   {
     const auto store = Opened();
-    EXPECT_EQ(store->ListOf("us", std::nullopt, 10).size(), 2u);
-    EXPECT_EQ(store->ListOf("them", std::nullopt, 1).size(), 1u);
+    EXPECT_EQ(store->ListOf("us", std::nullopt, 10).value().size(), 2u);
+    EXPECT_EQ(store->ListOf("them", std::nullopt, 1).value().size(), 1u);
     EXPECT_TRUE(Holds(store.get(), "a"));
     EXPECT_TRUE(Holds(store.get(), "b"));
-    EXPECT_EQ(store->ListOf("us", std::nullopt, 10), std::vector<PlanKey>{KeyOf("a")});
+    EXPECT_EQ(store->ListOf("us", std::nullopt, 10).value(), std::vector<PlanKey>{KeyOf("a")});
   }
   // The earlier program goes on with the file, and nothing of it is lost for the later one.
   write("c", "us", false);
   const auto store = Opened();
-  EXPECT_EQ(store->ListOf("us", std::nullopt, 10).size(), 2u);
-  EXPECT_EQ(store->ListOf("them", std::nullopt, 10).size(), 2u);
+  EXPECT_EQ(store->ListOf("us", std::nullopt, 10).value().size(), 2u);
+  EXPECT_EQ(store->ListOf("them", std::nullopt, 10).value().size(), 2u);
   EXPECT_TRUE(Holds(store.get(), "c"));
-  EXPECT_EQ(store->ListOf("them", std::nullopt, 10), std::vector<PlanKey>{KeyOf("b")});
+  EXPECT_EQ(store->ListOf("them", std::nullopt, 10).value(), std::vector<PlanKey>{KeyOf("b")});
 }
 
 TEST_F(SqliteStore, APageOfATenantTouchesItsPartOfAnIndexAlone) {

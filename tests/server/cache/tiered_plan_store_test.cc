@@ -208,9 +208,9 @@ TEST(TieredPlanStore, ListsTheKeysOfBoth) {
   ASSERT_TRUE(server.store->Put(KeyOf("a"), EntryOf("a")).ok());
   ASSERT_TRUE(shared->Put(KeyOf("b"), EntryOf("b")).ok());
   ASSERT_TRUE(server.fast->Put(KeyOf("c"), EntryOf("c")).ok());
-  EXPECT_EQ(server.store->List(std::nullopt, 10), keys);
-  EXPECT_EQ(server.store->List(std::nullopt, 2), (std::vector<PlanKey>{keys[0], keys[1]}));
-  EXPECT_EQ(server.store->List(keys[1], 2), std::vector<PlanKey>{keys[2]});
+  EXPECT_EQ(server.store->List(std::nullopt, 10).value(), keys);
+  EXPECT_EQ(server.store->List(std::nullopt, 2).value(), (std::vector<PlanKey>{keys[0], keys[1]}));
+  EXPECT_EQ(server.store->List(keys[1], 2).value(), std::vector<PlanKey>{keys[2]});
 }
 
 }  // namespace

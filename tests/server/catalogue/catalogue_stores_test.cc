@@ -105,8 +105,8 @@ class CatalogueInStore : public ::testing::TestWithParam<Factory> {
 
   Contents Held() {
     Contents contents;
-    for (const PlanKey& key : store_->List(std::nullopt, 100))
-      contents[key] = EncodeEntry(*At(key));
+    const std::vector<PlanKey> keys = store_->List(std::nullopt, 100).value();
+    for (const PlanKey& key : keys) contents[key] = EncodeEntry(*At(key));
     return contents;
   }
 
@@ -133,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(Stores, CatalogueInStore,
 
 TEST_P(CatalogueInStore, WhatIsReadBackIsWhatTheEvaluatorAccepts) {
   EXPECT_EQ(Import("1.0").imported, kEntries);
-  const std::vector<PlanKey> keys = store_->List(std::nullopt, 100);
+  const std::vector<PlanKey> keys = store_->List(std::nullopt, 100).value();
   ASSERT_EQ(keys.size(), size_t{kEntries});
   for (const PlanKey& key : keys) {
     const std::shared_ptr<const PlanEntry> entry = At(key);
@@ -193,7 +193,7 @@ TEST_P(CatalogueInStore, AnOlderOneIsReplacedAndANewerOneStays) {
 // What people and jobs have made of an entry is theirs, whatever version comes.
 TEST_P(CatalogueInStore, WhatHasBecomeOfAnEntryStays) {
   Import("1.0");
-  const std::vector<PlanKey> keys = store_->List(std::nullopt, 100);
+  const std::vector<PlanKey> keys = store_->List(std::nullopt, 100).value();
   ASSERT_EQ(keys.size(), size_t{kEntries});
   Change(keys[0], [](PlanEntry* entry) { entry->samples = {{7, entry->reference, 0}}; });
   Change(keys[1], [](PlanEntry* entry) { entry->plans.front().pinned = true; });

@@ -154,11 +154,13 @@ class TierInProcess final : public SharedTier {
       return tier_->Now()->Put(key, std::move(entry));
     }
     absl::StatusOr<bool> Erase(const PlanKey& key) override { return tier_->Now()->Erase(key); }
-    std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override {
+    absl::StatusOr<std::vector<PlanKey>> List(const std::optional<PlanKey>& after,
+                                              size_t limit) override {
       return tier_->Now()->List(after, limit);
     }
-    std::vector<PlanKey> ListOf(const std::string& tenant, const std::optional<PlanKey>& after,
-                                size_t limit) override {
+    absl::StatusOr<std::vector<PlanKey>> ListOf(const std::string& tenant,
+                                                const std::optional<PlanKey>& after,
+                                                size_t limit) override {
       return tier_->Now()->ListOf(tenant, after, limit);
     }
     PlanStoreStats stats() const override { return tier_->Now()->stats(); }

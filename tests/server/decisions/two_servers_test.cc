@@ -37,14 +37,14 @@ void ExpectServes(DecidingServer* server, const PlanEntry& before, size_t which)
   const auto computed = server->Compute(Asking(), kTight);
   ASSERT_TRUE(computed.ok()) << computed.status();
   EXPECT_EQ(computed->plan.schedule, before.plans[which].plan->schedule);
-  EXPECT_EQ(server->admin->List(Administrator(), std::nullopt, 10).entries.size(), 1u);
+  EXPECT_EQ(server->admin->List(Administrator(), std::nullopt, 10).value().entries.size(), 1u);
 }
 
 void ExpectDeleted(DecidingServer* server, const PlanEntry&) {
   EXPECT_EQ(PlanningReason(server->service->GetPlan({Key()}, kTight).status()), "PLAN_NOT_CACHED");
   EXPECT_EQ(PlanningReason(server->admin->Explain(Administrator(), Key(), kTight).status()),
             "PLAN_NOT_CACHED");
-  EXPECT_TRUE(server->admin->List(Administrator(), std::nullopt, 10).entries.empty());
+  EXPECT_TRUE(server->admin->List(Administrator(), std::nullopt, 10).value().entries.empty());
   EXPECT_TRUE(server->admin->ListKey(Administrator(), Key()).entries.empty());
   for (const Access access : {Access::kLookup, Access::kPeek, Access::kUpdate, Access::kVisit}) {
     const PlanAnswer answer = server->store->Look(Key(), access);
@@ -145,7 +145,7 @@ const std::vector<Call>& Calls() {
        }},
       {"Report", Report},
       {"List", [](DecidingServer* server,
-                  Before) { server->admin->List(Administrator(), std::nullopt, 10); }},
+                  Before) { server->admin->List(Administrator(), std::nullopt, 10).value(); }},
       {"Explain",
        [](DecidingServer* server, Before) {
          server->admin->Explain(Administrator(), Key(), kTight).status().IgnoreError();

@@ -26,7 +26,7 @@ TEST_F(PlanAdminTest, ListsPagesOfTheCallersTenant) {
     std::optional<PlanKey> after;
     int pages = 0;
     do {
-      const EntryPage page = admin_.List(From("a"), after, limit);
+      const EntryPage page = admin_.List(From("a"), after, limit).value();
       EXPECT_LE(page.entries.size(), limit);
       for (const ListedEntry& listed : page.entries) {
         EXPECT_EQ(listed.entry->tenant, "a");
@@ -36,8 +36,8 @@ TEST_F(PlanAdminTest, ListsPagesOfTheCallersTenant) {
     } while (after && ++pages < 100);
     EXPECT_EQ(seen, ours) << limit;
   }
-  EXPECT_EQ(admin_.List(Everywhere(), std::nullopt, 100).entries.size(), 14u);
-  EXPECT_TRUE(admin_.List(From("c"), std::nullopt, 100).entries.empty());
+  EXPECT_EQ(admin_.List(Everywhere(), std::nullopt, 100).value().entries.size(), 14u);
+  EXPECT_TRUE(admin_.List(From("c"), std::nullopt, 100).value().entries.empty());
   EXPECT_EQ(admin_.ListKey(From("a"), Of("a", 5)->key).entries.size(), 1u);
   EXPECT_TRUE(admin_.ListKey(From("a"), Of("b", 5)->key).entries.empty());
 }
@@ -64,14 +64,16 @@ class LargeStore final : public ForwardingStore {
     return PlanAnswer{ours.count(key) > 0 ? ours_ : theirs_};
   }
   // As a store that knows of no key whose it is.
-  std::vector<PlanKey> ListOf(const std::string&, const std::optional<PlanKey>& after,
-                              size_t limit) override {
+  absl::StatusOr<std::vector<PlanKey>> ListOf(const std::string&,
+                                              const std::optional<PlanKey>& after,
+                                              size_t limit) override {
     return List(after, limit);
   }
-  std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override {
+  absl::StatusOr<std::vector<PlanKey>> List(const std::optional<PlanKey>& after,
+                                            size_t limit) override {
     const auto begin = after ? std::upper_bound(keys.begin(), keys.end(), *after) : keys.begin();
     const auto count = std::min(limit, static_cast<size_t>(keys.end() - begin));
-    return {begin, begin + static_cast<std::ptrdiff_t>(count)};
+    return std::vector<PlanKey>(begin, begin + static_cast<std::ptrdiff_t>(count));
   }
 
   std::vector<PlanKey> keys;
@@ -92,7 +94,7 @@ TEST_F(PlanAdminTest, WhereThePageAfterStartsSaysNoKeyOfAnotherTenant) {
     int pages = 0;
     store.looks = 0;
     do {
-      const EntryPage page = admin.List(From("a"), after, limit);
+      const EntryPage page = admin.List(From("a"), after, limit).value();
       for (const ListedEntry& listed : page.entries) EXPECT_TRUE(seen.insert(listed.key).second);
       after = page.next_after;
       if (!after || store.ours.count(*after) > 0) continue;
@@ -105,6 +107,28 @@ TEST_F(PlanAdminTest, WhereThePageAfterStartsSaysNoKeyOfAnotherTenant) {
   }
 }
 
+class StoreThatCannotList final : public ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+  absl::StatusOr<std::vector<PlanKey>> List(const std::optional<PlanKey>&, size_t) override {
+    return absl::UnavailableError("away");
+  }
+  absl::StatusOr<std::vector<PlanKey>> ListOf(const std::string&, const std::optional<PlanKey>&,
+                                              size_t) override {
+    return absl::UnavailableError("away");
+  }
+};
+
+TEST_F(PlanAdminTest, AListThatATierCannotGiveIsAnErrorAndNotAShorterOne) {
+  StoreThatCannotList store(Borrowed(&store_));
+  PlanAdmin admin(&store, &metrics_, nullptr);
+  for (const AdminCaller& caller : {Everywhere(), From("a")}) {
+    const absl::Status status = admin.List(caller, std::nullopt, 10).status();
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    EXPECT_EQ(PlanningReason(status), "STORE_UNAVAILABLE");
+  }
+}
+
 // Counts what a page costs a store.
 class CountedStore final : public ForwardingStore {
  public:
@@ -113,12 +137,14 @@ class CountedStore final : public ForwardingStore {
     ++looks;
     return ForwardingStore::Look(key, access);
   }
-  std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override {
-    return Count(ForwardingStore::List(after, limit));
+  absl::StatusOr<std::vector<PlanKey>> List(const std::optional<PlanKey>& after,
+                                            size_t limit) override {
+    return Count(ForwardingStore::List(after, limit).value());
   }
-  std::vector<PlanKey> ListOf(const std::string& tenant, const std::optional<PlanKey>& after,
-                              size_t limit) override {
-    return Count(ForwardingStore::ListOf(tenant, after, limit));
+  absl::StatusOr<std::vector<PlanKey>> ListOf(const std::string& tenant,
+                                              const std::optional<PlanKey>& after,
+                                              size_t limit) override {
+    return Count(ForwardingStore::ListOf(tenant, after, limit).value());
   }
 
   size_t looks = 0, keys = 0;
@@ -137,12 +163,12 @@ TEST_F(PlanAdminTest, APageCostsItsPageHoweverManyEntriesOthersHave) {
     CountedStore store(Borrowed(&memory_));
     PlanAdmin admin(&store, &metrics_, nullptr);
     const AdminCaller caller = everywhere ? Everywhere() : From("a");
-    const EntryPage page = admin.List(caller, std::nullopt, 3);
+    const EntryPage page = admin.List(caller, std::nullopt, 3).value();
     EXPECT_EQ(page.entries.size(), 3u);
     ASSERT_TRUE(page.next_after.has_value());
     EXPECT_EQ(store.looks, 3u);
     EXPECT_EQ(store.keys, 4u);
-    const EntryPage next = admin.List(caller, page.next_after, 3);
+    const EntryPage next = admin.List(caller, page.next_after, 3).value();
     EXPECT_EQ(next.entries.size(), everywhere ? 3u : 2u);
     EXPECT_LE(store.looks, 6u);
     EXPECT_LE(store.keys, 8u);
@@ -158,7 +184,7 @@ TEST_F(PlanAdminTest, AListOfACallThatIsOverEnds) {
   };
   AdminCaller caller = From("a");
   caller.stop = &stop;
-  admin.List(caller, std::nullopt, 100);
+  admin.List(caller, std::nullopt, 100).value();
   EXPECT_EQ(store.looks, 10);
 }
 

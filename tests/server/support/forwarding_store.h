@@ -39,11 +39,13 @@ class ForwardingStore : public PlanStore {
     return store_->Put(key, std::move(entry));
   }
   absl::StatusOr<bool> Erase(const PlanKey& key) override { return store_->Erase(key); }
-  std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override {
+  absl::StatusOr<std::vector<PlanKey>> List(const std::optional<PlanKey>& after,
+                                            size_t limit) override {
     return store_->List(after, limit);
   }
-  std::vector<PlanKey> ListOf(const std::string& tenant, const std::optional<PlanKey>& after,
-                              size_t limit) override {
+  absl::StatusOr<std::vector<PlanKey>> ListOf(const std::string& tenant,
+                                              const std::optional<PlanKey>& after,
+                                              size_t limit) override {
     return store_->ListOf(tenant, after, limit);
   }
   void Used(const std::vector<PlanKey>& keys) override { store_->Used(keys); }

@@ -19,12 +19,14 @@ class HeldListStore final : public ForwardingStore {
  public:
   HeldListStore() : ForwardingStore(std::make_shared<MemoryPlanStore>(Bytes(64 << 20))) {}
 
-  std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override {
+  absl::StatusOr<std::vector<PlanKey>> List(const std::optional<PlanKey>& after,
+                                            size_t limit) override {
     Wait();
     return ForwardingStore::List(after, limit);
   }
-  std::vector<PlanKey> ListOf(const std::string& tenant, const std::optional<PlanKey>& after,
-                              size_t limit) override {
+  absl::StatusOr<std::vector<PlanKey>> ListOf(const std::string& tenant,
+                                              const std::optional<PlanKey>& after,
+                                              size_t limit) override {
     Wait();
     return ForwardingStore::ListOf(tenant, after, limit);
   }
