@@ -75,6 +75,7 @@ absl::StatusOr<std::optional<RedisAddress>> Redis(const ConfigSources& sources) 
                        std::string(password.status().message()));
     }
     address->password = std::string(absl::StripAsciiWhitespace(*password));
+    address->password_file = password_file;
   }
   address->user = user;
   return std::optional<RedisAddress>(*std::move(address));

@@ -9,11 +9,15 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <fstream>
+#include <ios>
 #include <limits>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace stowage {
 namespace {
@@ -99,6 +103,17 @@ constexpr std::array<Meaning, 14> kMeanings = {{
     {"NOREPLICAS", absl::StatusCode::kFailedPrecondition, "Redis has too few replicas to write"},
 }};
 
+std::string PasswordOf(const RedisAddress& address) {
+  if (address.password_file.empty()) return address.password;
+  constexpr size_t kLongest = 4096;
+  std::string text(kLongest, '\0');
+  std::ifstream file(address.password_file, std::ios::binary);
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  const absl::string_view password = absl::StripAsciiWhitespace(text);
+  return password.empty() ? address.password : std::string(password);
+}
+
 Clock::duration TimeOf(ssize_t bytes, int64_t rate) {
   return std::chrono::nanoseconds(int64_t{bytes} * 1'000'000'000 / rate);
 }
@@ -165,9 +180,10 @@ absl::StatusOr<std::unique_ptr<RedisConnection>> RedisConnection::Open(const Red
 
 absl::Status RedisConnection::Introduce(const RedisAddress& address, Clock::time_point deadline) {
   std::vector<RedisCommand> commands;
-  if (!address.password.empty()) {
-    commands.push_back(address.user.empty() ? RedisCommand{"AUTH", address.password}
-                                            : RedisCommand{"AUTH", address.user, address.password});
+  const std::string password = PasswordOf(address);
+  if (!password.empty()) {
+    commands.push_back(address.user.empty() ? RedisCommand{"AUTH", password}
+                                            : RedisCommand{"AUTH", address.user, password});
   }
   if (address.database != 0) commands.push_back({"SELECT", absl::StrCat(address.database)});
   if (commands.empty()) return absl::OkStatus();

@@ -27,6 +27,10 @@ struct RedisAddress {
   int port = 0;          // 0: a unix socket
   std::string user;      // may be empty: the default one
   std::string password;  // may be empty; appears in no message
+  // Where there is one, each new connection takes the password that it says by then, without blanks around
+  // it: one that is changed there and in Redis holds without a restart. If it cannot be read, or says
+  // nothing, `password` holds.
+  std::string password_file = "";
   int database = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <fstream>
 #include <thread>
 #include <utility>
 
@@ -273,6 +274,31 @@ TEST(RedisPassword, IsNeededAndNeverSaid) {
       EXPECT_NE(answer.ToString().find("password"), std::string::npos) << answer;
     }
   }
+}
+
+TEST(RedisPassword, IsReadAgainForEachConnection) {
+  const TemporaryFolder folder;
+  const auto write = [&folder](const std::string& text) {
+    std::ofstream(folder / "password") << text << "\n";
+  };
+  write("before");
+  RedisServer server({"--requirepass", "before"});
+  RedisOptions options = server.options();
+  options.address.password = "before";
+  options.address.password_file = folder / "password";
+  RedisPool pool(options);
+  ASSERT_TRUE(pool.Ping().ok());
+  ASSERT_TRUE(pool.Run({{"CONFIG", "SET", "requirepass", "after"}}).ok());
+  write("after");
+  EXPECT_TRUE(pool.Ping().ok()) << "connections that are open stay";
+  pool.Run({{"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no"}}).status().IgnoreError();
+  EXPECT_TRUE(ComesBack(&pool));
+  // One that is gone for a moment, or being written.
+  options.address.password = "after";
+  write("");
+  EXPECT_TRUE(RedisPool(options).Ping().ok());
+  options.address.password_file = folder / "none";
+  EXPECT_TRUE(RedisPool(options).Ping().ok());
 }
 
 TEST(RedisDatabase, IsTheOneThatWasNamed) {
