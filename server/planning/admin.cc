@@ -6,6 +6,7 @@
 
 #include "server/planning/explain.h"
 #include "server/planning/planning_error.h"
+#include "server/planning/reference_costs.h"
 
 namespace stowage {
 namespace {
@@ -230,7 +231,9 @@ void PlanAdmin::CountReport(const AdminCaller& caller, const stowage::Report& re
   if (judgement.reserved_ratio > 0) metrics_->Reserved(judgement.reserved_ratio);
   const Simulation& predicted = judgement.plan->prediction;
   ExecutionCost cost;
-  cost.steps = static_cast<double>(judgement.new_steps);
+  cost.steps = static_cast<double>(
+      counted_.Count(report.key, judgement.plan->budget, judgement.plan->revision,
+                     JobHash(report.job, report.identity), report.steps, judgement.new_steps));
   cost.recompute_seconds = cost.steps * Seconds(predicted.recompute_time + predicted.idle_time);
   cost.bytes_freed = std::max(0.0, static_cast<double>(entry.store_all.peak.value()) -
                                        static_cast<double>(report.peak.value()));

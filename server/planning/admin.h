@@ -19,6 +19,7 @@
 #include "server/cache/plan_store.h"
 #include "server/metrics/server_metrics.h"
 #include "server/planning/audit_log.h"
+#include "server/planning/counted_steps.h"
 #include "server/planning/entry_update.h"
 #include "server/planning/reports.h"
 #include "server/planning/revisions.h"
@@ -97,6 +98,7 @@ class PlanAdmin {
   PlanStore* const store_;
   ServerMetrics* const metrics_;
   AuditLog* const audit_;
+  CountedSteps counted_;
 };
 
 }  // namespace stowage

@@ -48,6 +48,41 @@ TEST_F(PlanAdminTest, ReportsAreKeptAndCounted) {
   EXPECT_EQ(metrics_.reports[static_cast<size_t>(ReportOutcome::kAbsurd)], 1);
 }
 
+// More jobs of an identity, and of an entry, than it keeps reports of.
+TEST_F(PlanAdminTest, StepsCountOnceHoweverManyJobsReport) {
+  int64_t executed = 0;
+  for (const std::string identity : {"a token", ""}) {
+    const PlanKey key = Keep(Of("a", identity.empty() ? 7 : 6));
+    const int jobs = identity.empty() ? 40 : 4;
+    for (int report_number = 1; report_number <= 3; ++report_number) {
+      for (int job = 0; job < jobs; ++job) {
+        stowage::Report report = ReportOn(key, "job " + std::to_string(job));
+        report.identity = identity;
+        report.steps = 10 * report_number;
+        EXPECT_TRUE(admin_.Report(From("a"), report).ok());
+      }
+    }
+    executed += jobs * 30;
+    EXPECT_EQ(metrics_.executed_steps, executed) << identity;
+  }
+}
+
+TEST(CountedSteps, ForgetsTheOldestAndCountsNothingTwiceUntilThen) {
+  CountedSteps counted(2);
+  const auto count = [&counted](uint64_t job, int64_t steps) {
+    return counted.Count(PlanKey(), Bytes(1), 1, job, steps, steps);
+  };
+  EXPECT_EQ(count(1, 10), 10);
+  EXPECT_EQ(count(1, 25), 15);
+  EXPECT_EQ(count(1, 5), 0);
+  EXPECT_EQ(count(1, 25), 0);
+  EXPECT_EQ(count(2, 10), 10);
+  EXPECT_EQ(count(3, 10), 10);
+  EXPECT_EQ(count(1, 30), 5) << "of those before the last two";
+  for (uint64_t job = 4; job < 10; ++job) EXPECT_EQ(count(job, 1), 1);
+  EXPECT_EQ(count(2, 10), 10) << "forgotten";
+}
+
 TEST_F(PlanAdminTest, ExplainsThePlanThatAnswers) {
   const PlanKey key = Keep(Of("a"));
   EXPECT_TRUE(admin_.Report(From("a"), ReportOn(key, "job")).ok());
