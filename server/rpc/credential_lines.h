@@ -32,8 +32,8 @@ absl::StatusOr<std::vector<CredentialLine>> ReadCredentialLines(const std::strin
                                                                 const std::string& text);
 
 // Of what the lines became; without the tenant of servers without identities.
-template <class Credential>
-std::vector<std::string> TenantsOf(const std::vector<std::pair<Credential, Caller>>& callers) {
+template <class Callers>
+std::vector<std::string> TenantsOf(const Callers& callers) {
   std::vector<std::string> tenants;
   for (const auto& [credential, caller] : callers) {
     if (!caller.tenant.empty()) tenants.push_back(caller.tenant);

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <set>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
@@ -35,21 +35,12 @@ std::optional<Digest> DigestOf(const std::string& credential) {
   return Digest(bytes);
 }
 
-bool EqualInConstantTime(const Digest& a, const Digest& b) {
-  volatile uint8_t difference = 0;
-  for (size_t i = 0; i < Digest::kSize; ++i) {
-    difference = static_cast<uint8_t>(difference | (a.bytes()[i] ^ b.bytes()[i]));
-  }
-  return difference == 0;
-}
-
 }  // namespace
 
 absl::StatusOr<TokenTable> TokenTable::Parse(const std::string& path, const std::string& text) {
   const auto lines = ReadCredentialLines(path, text);
   if (!lines.ok()) return lines.status();
   TokenTable table;
-  std::set<Digest> seen;
   for (const CredentialLine& line : *lines) {
     const std::optional<Digest> digest = DigestOf(line.credential);
     if (!digest) {
@@ -57,12 +48,11 @@ absl::StatusOr<TokenTable> TokenTable::Parse(const std::string& path, const std:
                                  "the token must have 16 to 1024 printable characters, or be "
                                  "sha256: and 64 hexadecimal digits");
     }
-    if (!seen.insert(*digest).second) {
-      return CredentialLineError(path, line.number, "the token comes twice");
-    }
     Caller caller = line.caller;
     if (caller.identity.empty()) caller.identity = absl::StrCat("token of line ", line.number);
-    table.tokens_.push_back({*digest, caller});
+    if (!table.tokens_.emplace(*digest, std::move(caller)).second) {
+      return CredentialLineError(path, line.number, "the token comes twice");
+    }
   }
   if (table.tokens_.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": has no token"));
@@ -71,12 +61,8 @@ absl::StatusOr<TokenTable> TokenTable::Parse(const std::string& path, const std:
 }
 
 const Caller* TokenTable::Find(const std::string& token) const {
-  const Digest digest = Sha256(token);
-  const Caller* found = nullptr;
-  for (const auto& [known, caller] : tokens_) {
-    if (EqualInConstantTime(digest, known)) found = &caller;
-  }
-  return found;
+  const auto found = tokens_.find(Sha256(token));
+  return found == tokens_.end() ? nullptr : &found->second;
 }
 
 }  // namespace stowage
