@@ -16,9 +16,8 @@ namespace {
 constexpr int32_t kMostPerPage = 1000;
 constexpr int32_t kDefaultPerPage = 100;
 
-constexpr EnumMap<v1::PinAction, PinAction, 7> kActions{{
+constexpr EnumMap<v1::PinAction, PinAction, 6> kActions{{
     {v1::PIN_ACTION_PIN, PinAction::kPin},
-    {v1::PIN_ACTION_UNSPECIFIED, PinAction::kPin},
     {v1::PIN_ACTION_UNPIN, PinAction::kUnpin},
     {v1::PIN_ACTION_ROLL_BACK, PinAction::kRollBack},
     {v1::PIN_ACTION_PROMOTE, PinAction::kPromote},
@@ -111,19 +110,20 @@ absl::Status AdminHandlers::Handle(const v1::ListPlansRequest& request, const St
     return FieldError("page_size", request.page_size(),
                       absl::StrCat("must be in [0, ", kMostPerPage, "]"));
   }
-  const absl::StatusOr<std::optional<PlanKey>> after = FromPageToken(request.page_token());
+  const AdminCaller caller = CallerOf(*record, stop);
+  const auto tenant = caller.all_tenants ? std::nullopt : std::make_optional(caller.tenant);
+  const absl::StatusOr<std::optional<PlanKey>> after = FromPageToken(request.page_token(), tenant);
   if (!after.ok()) return after.status();
   if (request.has_key()) {
     const absl::StatusOr<PlanKey> key = KeyOf(request.key(), record);
     if (!key.ok()) return key.status();
-    FillPage(admin_->ListKey(CallerOf(*record, stop), *key), limits_, response);
+    FillPage(admin_->ListKey(caller, *key), tenant, limits_, response);
     return absl::OkStatus();
   }
   const int32_t size = request.page_size() == 0 ? kDefaultPerPage : request.page_size();
-  const absl::StatusOr<EntryPage> page =
-      admin_->List(CallerOf(*record, stop), *after, static_cast<size_t>(size));
+  const absl::StatusOr<EntryPage> page = admin_->List(caller, *after, static_cast<size_t>(size));
   if (!page.ok()) return page.status();
-  FillPage(*page, limits_, response);
+  FillPage(*page, tenant, limits_, response);
   return absl::OkStatus();
 }
 

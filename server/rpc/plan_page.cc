@@ -1,8 +1,8 @@
 #include "server/rpc/plan_page.h"
 
 #include <algorithm>
+#include <cstdint>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "proto/codec/codec.h"
@@ -12,8 +12,24 @@
 namespace stowage {
 namespace {
 
-constexpr size_t kVersionDigits = 8;
-constexpr size_t kTokenDigits = kVersionDigits + 2 * Digest::kSize;
+constexpr size_t kVersionSize = 4;
+constexpr size_t kBindingSize = 8;
+constexpr size_t kTokenSize = kVersionSize + Digest::kSize + kBindingSize;
+constexpr size_t kTokenText = (kTokenSize + 2) / 3 * 4;  // as base64, at most
+
+std::string BytesOf(const PlanKey& key) {
+  std::string bytes;
+  for (size_t i = 0; i < kVersionSize; ++i) {
+    bytes.push_back(static_cast<char>(static_cast<uint32_t>(key.encoding_version) >> (8 * i)));
+  }
+  return bytes + key.digest.ToBinary();
+}
+
+// What a token ends with that is of this list: one of another list starts at the wrong place.
+std::string BindingOf(const std::string& bytes, const std::optional<std::string>& tenant) {
+  const std::string list = tenant ? absl::StrCat("tenant ", *tenant) : "all";
+  return Sha256(absl::StrCat("page ", bytes, list)).ToBinary().substr(0, kBindingSize);
+}
 
 v1::RevisionState StateToProto(RevisionState state) {
   switch (state) {
@@ -52,31 +68,37 @@ v1::PlanSummary SummaryOf(const ListedEntry& listed, const StoredPlan& stored) {
 
 }  // namespace
 
-std::string ToPageToken(const std::optional<PlanKey>& after) {
+std::string ToPageToken(const std::optional<PlanKey>& after,
+                        const std::optional<std::string>& tenant) {
   if (!after) return "";
-  return absl::StrCat(absl::Hex(after->encoding_version, absl::kZeroPad8), after->digest.ToHex());
+  const std::string bytes = BytesOf(*after);
+  return absl::WebSafeBase64Escape(absl::StrCat(bytes, BindingOf(bytes, tenant)));
 }
 
-absl::StatusOr<std::optional<PlanKey>> FromPageToken(const std::string& token) {
+absl::StatusOr<std::optional<PlanKey>> FromPageToken(const std::string& token,
+                                                     const std::optional<std::string>& tenant) {
   if (token.empty()) return std::optional<PlanKey>();
-  const bool hex = std::all_of(token.begin(), token.end(),
-                               [](unsigned char digit) { return absl::ascii_isxdigit(digit); });
-  uint32_t version = 0;
-  if (!hex || token.size() != kTokenDigits ||
-      !absl::SimpleHexAtoi(token.substr(0, kVersionDigits), &version)) {
+  std::string bytes;
+  const bool whole = absl::WebSafeBase64Unescape(token, &bytes) && bytes.size() == kTokenSize;
+  const std::string key = bytes.substr(0, std::min(bytes.size(), kTokenSize - kBindingSize));
+  if (!whole || bytes.substr(key.size()) != BindingOf(key, tenant)) {
     return FieldError("page_token", absl::StrCat(token.size(), " bytes"),
-                      "must be one that a page before has returned");
+                      "must be one that a page before of the same list has returned");
   }
-  const absl::StatusOr<Digest> digest =
-      DigestFromProto("page_token", absl::HexStringToBytes(token.substr(kVersionDigits)));
+  uint32_t version = 0;
+  for (size_t i = 0; i < kVersionSize; ++i) {
+    version |= uint32_t{static_cast<uint8_t>(key[i])} << (8 * i);
+  }
+  const absl::StatusOr<Digest> digest = DigestFromProto("page_token", key.substr(kVersionSize));
   if (!digest.ok()) return digest.status();
   return std::optional<PlanKey>(PlanKey{static_cast<int32_t>(version), *digest});
 }
 
-void FillPage(const EntryPage& page, const RequestLimits& limits, v1::ListPlansResponse* response) {
-  constexpr int64_t kFraming = kTokenDigits + 8;  // the token's field
+void FillPage(const EntryPage& page, const std::optional<std::string>& tenant,
+              const RequestLimits& limits, v1::ListPlansResponse* response) {
+  constexpr int64_t kFraming = kTokenText + 8;  // the token's field
   size_t left = static_cast<size_t>(std::max(limits.max_message_bytes, kFraming) - kFraming);
-  response->set_next_page_token(ToPageToken(page.next_after));
+  response->set_next_page_token(ToPageToken(page.next_after, tenant));
   std::optional<PlanKey> last;
   for (const ListedEntry& listed : page.entries) {
     v1::ListPlansResponse of_entry;
@@ -84,7 +106,7 @@ void FillPage(const EntryPage& page, const RequestLimits& limits, v1::ListPlansR
       *of_entry.add_plans() = SummaryOf(listed, stored);
     }
     const size_t size = of_entry.ByteSizeLong();
-    if (last && size > left) return response->set_next_page_token(ToPageToken(last));
+    if (last && size > left) return response->set_next_page_token(ToPageToken(last, tenant));
     left -= std::min(left, size);
     last = listed.key;
     response->MergeFrom(of_entry);

@@ -12,13 +12,17 @@
 
 namespace stowage {
 
-// The key after which the next page starts, as text, and back; "" is the start, or the end. Errors:
+// The key after which the next page starts, as text that means nothing to others, and back; "" is the
+// start, or the end. A token is of one list: that of the tenant, or of all tenants (nothing). Errors:
 // INVALID_ARGUMENT made by FieldError for "page_token".
-std::string ToPageToken(const std::optional<PlanKey>& after);
-absl::StatusOr<std::optional<PlanKey>> FromPageToken(const std::string& token);
+std::string ToPageToken(const std::optional<PlanKey>& after,
+                        const std::optional<std::string>& tenant);
+absl::StatusOr<std::optional<PlanKey>> FromPageToken(const std::string& token,
+                                                     const std::optional<std::string>& tenant);
 
 // Every revision of every entry, as many entries as fit a message, at least one.
-void FillPage(const EntryPage& page, const RequestLimits& limits, v1::ListPlansResponse* response);
+void FillPage(const EntryPage& page, const std::optional<std::string>& tenant,
+              const RequestLimits& limits, v1::ListPlansResponse* response);
 
 }  // namespace stowage
 

@@ -162,12 +162,17 @@ TEST_F(AdminRpcTest, BadPagesNameTheField) {
     ExpectField(calls_.List(request).status(), "page_size");
   }
   request.clear_page_size();
-  for (const std::string& token :
-       {std::string("x"), std::string(72, 'g'), std::string(71, '0'), std::string(73, '0')}) {
+  for (int stages = 5; stages < 8; ++stages) Compute(stages);
+  request.set_page_size(1);
+  const std::string given = calls_.List(request)->next_page_token();
+  std::string changed = given;
+  changed[5] = changed[5] == 'A' ? 'B' : 'A';
+  for (const std::string& token : {std::string("x"), std::string(72, '0'), std::string(59, 'A'),
+                                   given.substr(1), given + given, changed}) {
     request.set_page_token(token);
     ExpectField(calls_.List(request).status(), "page_token");
   }
-  request.set_page_token(std::string(72, '0'));
+  request.set_page_token(given);
   EXPECT_TRUE(calls_.List(request).ok());
   v1::PlanKey key = UnknownKey();
   EXPECT_EQ(calls_.List(key)->plans_size(), 0);
@@ -180,7 +185,9 @@ TEST_F(AdminRpcTest, APinnedRevisionIsHandedOutUntilItIsUnpinned) {
   AddRevision(key, RevisionState::kServing);
   ASSERT_EQ(ServedRevision(key), 2);
   const v1::PlanSummary first = Listed(key, 0);
-  EXPECT_TRUE(Pin(first, v1::PIN_ACTION_UNSPECIFIED).ok());  // reads as PIN
+  ExpectField(Pin(first, v1::PIN_ACTION_UNSPECIFIED), "action");
+  EXPECT_EQ(ServedRevision(key), 2);
+  EXPECT_TRUE(Pin(first, v1::PIN_ACTION_PIN).ok());
   EXPECT_EQ(ServedRevision(key), 1);
   EXPECT_TRUE(Listed(key, 0).pinned());
   EXPECT_TRUE(Pin(first, v1::PIN_ACTION_UNPIN).ok());

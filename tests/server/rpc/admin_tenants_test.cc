@@ -123,6 +123,19 @@ TEST_F(AdminTenantsTest, OnlyAnAdminPinsAndDeletesAndSeesEveryTenant) {
   EXPECT_EQ(vision_->List()->plans_size(), 0);
 }
 
+// Where a page of all tenants ended is nothing that a tenant's list goes on from.
+TEST_F(AdminTenantsTest, APageTokenIsOfOneCallersList) {
+  v1::ListPlansRequest request;
+  request.set_page_size(1);
+  const auto page = admin_->List(request);
+  ASSERT_TRUE(page.ok()) << page.status();
+  ASSERT_NE(page->next_page_token(), "");
+  request.set_page_token(page->next_page_token());
+  EXPECT_TRUE(admin_->List(request).ok());
+  const absl::Status status = vision_->List(request).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+}
+
 TEST_F(AdminTenantsTest, WhoGotAndDidWhatIsAudited) {
   v1::GetPlanRequest get;
   *get.add_keys() = ours_.key();
