@@ -23,6 +23,14 @@ const Buckets& CallSeconds() {
   return *kBuckets;
 }
 
+// A solve may take --max_deadline, half an hour.
+const Buckets& SolveSeconds() {
+  static const Buckets* const kBuckets =
+      new Buckets{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,
+                  2.5,   5,      10,    30,   60,    120,  300, 600,  1800};
+  return *kBuckets;
+}
+
 }  // namespace
 
 PrometheusMetrics::Families::Families(const std::vector<std::string>& solver_names,
@@ -215,7 +223,7 @@ void PrometheusMetrics::Families::AddQueue() {
               "Requests that waited for a solve that an identical request had started.");
   queue_jobs = Gauge("stowage_queue_jobs", "Solves that wait for a solver thread.");
   queue_wait_seconds = Histogram("stowage_queue_wait_seconds",
-                                 "Time that a solve waited for a solver thread.", CallSeconds());
+                                 "Time that a solve waited for a solver thread.", SolveSeconds());
   Enumerate("stowage_calls_shed_total", "Calls turned away, by reason.", "reason", &sheds,
             [](size_t i) { return ToString(static_cast<Shed>(i)); });
 }
@@ -233,7 +241,7 @@ void PrometheusMetrics::Families::AddSolvers(const std::vector<std::string>& nam
   all.emplace_back(kOtherLabel);
   for (const std::string& name : all) {
     SolverChildren& children = solvers[name];
-    children.seconds = &seconds.Add({{"solver", name}}, CallSeconds());
+    children.seconds = &seconds.Add({{"solver", name}}, SolveSeconds());
     for (size_t i = 0; i < kSolveOutcomeCount; ++i) {
       const SolveOutcome outcome = static_cast<SolveOutcome>(i);
       children.outcomes[i] = &solves.Add({{"solver", name}, {"outcome", ToString(outcome)}});

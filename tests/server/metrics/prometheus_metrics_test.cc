@@ -76,6 +76,20 @@ TEST_F(PrometheusMetricsTest, CountsSolvesBySolverAndOutcome) {
   EXPECT_THAT(text, Not(HasSubstr("nobody")));
 }
 
+TEST_F(PrometheusMetricsTest, LongSolvesAndWaitsAreToldApart) {
+  for (const double seconds : {100.0, 400.0, 900.0}) {
+    metrics_.Solved("store_all", SolveOutcome::kFound, seconds);
+    metrics_.QueueWaited(seconds);
+  }
+  for (const std::string name : {"stowage_solve_seconds_bucket{solver=\"store_all\",",
+                                 "stowage_queue_wait_seconds_bucket{"}) {
+    for (const std::string count :
+         {"le=\"60\"} 0", "le=\"120\"} 1", "le=\"600\"} 2", "le=\"1800\"} 3"}) {
+      EXPECT_THAT(metrics_.Text(), HasSubstr(name + count));
+    }
+  }
+}
+
 TEST_F(PrometheusMetricsTest, ObservesPlansAndTheQueue) {
   metrics_.PlanQuality(1.25, 0.25, 0.75);
   metrics_.PlanLookedUp(PlanLookup::kRefused);
