@@ -1,10 +1,8 @@
 #include "server/config.h"
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <thread>
 #include <utility>
 
 #include "absl/flags/flag.h"
@@ -13,13 +11,14 @@
 #include "server/config_flags.h"
 #include "server/config_security.h"
 #include "server/config_store.h"
+#include "server/metrics/process_limits.h"
 
 namespace stowage {
 namespace {
 
 int SolverThreads() {
   const int threads = absl::GetFlag(FLAGS_solver_threads);
-  return threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return threads > 0 ? threads : ProcessorLimit();
 }
 
 // Nobody is kept from anything for others who cannot be told from them.
@@ -79,6 +78,12 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(const ConfigSources& sources) {
   config.audit_log = absl::GetFlag(FLAGS_audit_log);
   config.drain_timeout = absl::ToChronoNanoseconds(absl::GetFlag(FLAGS_drain_timeout));
   return config;
+}
+
+Bytes PlannedMemory(const ServerConfig& config) {
+  const Bytes requests = config.planning.request_bytes + config.planning.request_reserve;
+  return config.planning.solver_memory + config.store.memory_bytes +
+         Bytes(static_cast<int64_t>(kMemoryPerRequestByte) * requests.value());
 }
 
 }  // namespace stowage

@@ -32,6 +32,10 @@ struct ServerConfig {
 // and rule, and never what is in a file.
 absl::StatusOr<ServerConfig> ConfigFromFlags(const ConfigSources& sources);
 
+// What its parts may take of memory together: tables of solves, plans in memory, and requests as they
+// come, are converted and kept.
+Bytes PlannedMemory(const ServerConfig& config);
+
 }  // namespace stowage
 
 #endif  // STOWAGE_SERVER_CONFIG_H_

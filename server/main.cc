@@ -13,6 +13,7 @@
 #include "server/config_flags.h"
 #include "server/drain.h"
 #include "server/log/log.h"
+#include "server/metrics/process_limits.h"
 #include "server/metrics/prometheus_metrics.h"
 #include "server/planning/audit_log.h"
 #include "server/planning/plan_solver.h"
@@ -86,6 +87,16 @@ void WarnOfLosableDecisions(const StoreConfig& config, Log* log) {
   });
 }
 
+void WarnOfMemory(const ServerConfig& config, Log* log) {
+  const int64_t planned = PlannedMemory(config).value(), limit = MemoryLimitBytes();
+  if (planned <= limit) return;
+  log->Write(LogLevel::kWarning, "memory_over_limit", [&](LogLine* line) {
+    line->Add("planned_bytes", planned).Add("limit_bytes", limit);
+    line->Add("reason", std::string("under load the process may be ended for its memory: lower "
+                                    "--solver_memory_bytes, --request_bytes or --cache_bytes"));
+  });
+}
+
 // Before the first call: a job that finds no plan solves one.
 void FillFrom(const CatalogueConfig& catalogue, PlanStore* store, Log* log) {
   if (catalogue.networks.empty()) return;
@@ -126,6 +137,7 @@ int Serve(ServerConfig config) {
   config.planning.lease = stores->lease.get();
   WarnOfOpenRedis(config.store, &log);
   WarnOfLosableDecisions(config.store, &log);
+  WarnOfMemory(config, &log);
   FillFrom(config.catalogue, stores->plans.get(), &log);
   const auto audit = OpenAuditLog(config.audit_log);
   if (!audit.ok()) return Fail(kExitCannotListen, audit.status());

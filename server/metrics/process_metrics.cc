@@ -70,24 +70,6 @@ double StartSeconds(const std::string& process) {
   return now - (static_cast<double>(up.tv_sec) - started);
 }
 
-// Of a file that says "max" for no limit.
-std::optional<int64_t> LimitIn(const std::string& file) {
-  std::ifstream in(file);
-  int64_t bytes = 0;
-  if (!(in >> bytes)) return std::nullopt;
-  return bytes;
-}
-
-// "/system.slice/stowaged.service"; "/" in a container, which sees its own group as the root.
-std::string ControlGroup(const std::string& process) {
-  std::ifstream groups(process + "/cgroup");
-  constexpr std::string_view kUnified = "0::";
-  for (std::string line; std::getline(groups, line);) {
-    if (line.rfind(kUnified, 0) == 0) return line.substr(kUnified.size());
-  }
-  return "/";
-}
-
 void Add(const char* name, const char* help, MetricType type, std::optional<double> value,
          std::vector<prometheus::MetricFamily>* families) {
   if (!value) return;
@@ -98,18 +80,6 @@ void Add(const char* name, const char* help, MetricType type, std::optional<doub
 }
 
 }  // namespace
-
-int64_t MemoryLimitBytes(const ProcessSources& sources) {
-  int64_t least = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
-  for (std::string group = ControlGroup(sources.process); !group.empty();) {
-    const auto limit = LimitIn(sources.control_groups + group + "/memory.max");
-    least = std::min(least, limit.value_or(least));
-    const size_t slash = group.rfind('/');
-    if (slash == std::string::npos || group == "/") break;
-    group = slash == 0 ? "/" : group.substr(0, slash);
-  }
-  return least;
-}
 
 ProcessMetrics::ProcessMetrics(const ProcessSources& sources)
     : sources_(sources), start_seconds_(StartSeconds(sources.process)) {}

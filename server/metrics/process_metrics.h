@@ -1,4 +1,4 @@
-// What every program of a cluster tells of its own process, under the names that they all have, and how much memory it may take.
+// What every program of a cluster tells of its own process, under the names that they all have.
 // Linux: read from /proc and the control groups at each scrape, some tens of microseconds and one look at
 // each open file descriptor.
 #ifndef STOWAGE_SERVER_METRICS_PROCESS_METRICS_H_
@@ -11,17 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "server/metrics/process_limits.h"
+
 namespace stowage {
-
-// The folders of the system.
-struct ProcessSources {
-  std::string process = "/proc/self";
-  std::string control_groups = "/sys/fs/cgroup";
-};
-
-// The least `memory.max` of the process's control group (version 2) and those above it; the memory of the machine where none has one, or
-// less than it.
-int64_t MemoryLimitBytes(const ProcessSources& sources);
 
 // process_cpu_seconds_total, process_resident_memory_bytes, process_open_fds, process_max_fds, process_start_time_seconds,
 // stowage_memory_limit_bytes. What cannot be read is left out. Thread-safe.

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace stowage {
@@ -124,6 +126,23 @@ TEST_F(MemoryLimitTest, OfVersionOneIsNotLookedAt) {
   Write(sources_.process + "/cgroup", "9:memory:/x\n0::/system.slice\n");
   Limit("/system.slice", "8192000");
   EXPECT_EQ(MemoryLimitBytes(sources_), 8192000);
+}
+
+TEST_F(MemoryLimitTest, ProcessorsAreTheQuotaOfTheGroupsRoundedUp) {
+  const int machine = ProcessorLimit(sources_);
+  EXPECT_EQ(machine, static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
+  const std::string group = sources_.control_groups + "/system.slice/stowaged.service/cpu.max";
+  Write(group, "max 100000\n");
+  EXPECT_EQ(ProcessorLimit(sources_), machine);
+  Write(group, std::to_string(100000 * (machine + 1)) + " 100000\n");
+  EXPECT_EQ(ProcessorLimit(sources_), machine);
+  for (const char* quota : {"100000 100000\n", "1000 100000\n", "50000 50000\n"}) {
+    Write(group, quota);
+    EXPECT_EQ(ProcessorLimit(sources_), 1) << quota;
+  }
+  Write(group, "max 100000\n");
+  Write(sources_.control_groups + "/system.slice/cpu.max", "20000 100000\n");
+  EXPECT_EQ(ProcessorLimit(sources_), 1) << "of a group above";
 }
 
 TEST_F(MemoryLimitTest, WhatCannotBeReadIsLeftOut) {

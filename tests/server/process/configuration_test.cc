@@ -317,6 +317,19 @@ TEST_F(ConfigurationTest, DecisionsThatMayBeLostAreSaidAtStart) {
   EXPECT_EQ(stat((folder / "plans.db.decisions").c_str(), &status), 0);
 }
 
+TEST_F(ConfigurationTest, TheLogSaysWhenTheFlagsAllowMoreMemoryThanThereIs) {
+  const std::string more = std::to_string(int64_t{1} << 50);
+  for (const bool over : {false, true}) {
+    ChildProcess child(Command(
+        {"--listen=127.0.0.1:0", "--metrics_listen=", "--cache_bytes=1048576",
+         "--solver_memory_bytes=" + (over ? more : "1048576"), "--request_bytes=67108864"}));
+    const std::string log = child.ReadUntil("\"event\":\"started\"");
+    EXPECT_EQ(log.find("memory_over_limit") != std::string::npos, over) << log;
+    child.Signal(SIGTERM);
+    EXPECT_EQ(child.Wait(), 0);
+  }
+}
+
 // Nothing else knows what was decided: the server does not go on without it.
 TEST_F(ConfigurationTest, ADamagedFileOfDecisionsEndsTheStart) {
   const std::string file = folder_.Write("decisions", std::string(5000, 'x'));
