@@ -98,6 +98,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const RpcServerOptio
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.limits.max_message_bytes));
   // Else the kernel lets two servers share one port, and neither would notice.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.max_connection_calls);
   KeepAlive(&builder);
   LimitAge(options.max_connection_age, &builder);
   LimitMemory(options.transport_bytes, &builder);

@@ -31,6 +31,9 @@ struct RpcServerOptions {
   // Memory that gRPC may take for all connections and what comes and goes on them; beyond it calls are
   // refused. 0: no bound.
   size_t transport_bytes = 0;
+  // Calls that one connection may have open; more of them wait at the client. Else one peer has as many
+  // as it likes in memory before any of them is looked at. A proxy has many clients behind a connection.
+  int max_connection_calls = 1000;
   // After it, and up to a tenth more or less, a connection takes no new calls: clients that balance
   // find servers that came later. Zero: never.
   std::chrono::milliseconds max_connection_age{0};

@@ -107,6 +107,30 @@ TEST(CallLife, OpenRequestsAreBoundedInBytesWhateverTheyAskFor) {
   EXPECT_TRUE(again.ok()) << again;
 }
 
+TEST(CallLife, AConnectionHasNoMoreOpenCallsThanItMay) {
+  RpcServerOptions options;
+  options.max_connection_calls = 2;
+  RpcFixture fixture(true, RequestLimits(), PlanningOptions(), nullptr, options);
+  std::vector<std::future<absl::Status>> open;
+  for (const int64_t budget : {kTight, kTight + 1}) {
+    open.push_back(std::async(std::launch::async, [&fixture, budget] {
+      v1::ComputePlanResponse response;
+      return fixture.Compute(ComputeRequestFor(ChainProfile({}), budget), &response);
+    }));
+  }
+  while (fixture.metrics.rpcs_started < 2) std::this_thread::sleep_for(milliseconds(1));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + milliseconds(300));
+  v1::GetCapabilitiesResponse response;
+  EXPECT_EQ(fixture.stub->GetCapabilities(&context, {}, &response).error_code(),
+            grpc::DEADLINE_EXCEEDED);
+  EXPECT_EQ(fixture.metrics.rpcs_started, 2) << "it waited at the client";
+  fixture.solver.Release();
+  for (auto& call : open) EXPECT_TRUE(call.get().ok());
+  grpc::ClientContext later;
+  EXPECT_TRUE(fixture.stub->GetCapabilities(&later, {}, &response).ok());
+}
+
 TEST(CallLife, OneOfTwoWaitersCancels) {
   RpcFixture fixture(true);
   grpc::ClientContext cancelled_context;

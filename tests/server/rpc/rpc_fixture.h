@@ -29,13 +29,13 @@ class RpcFixture {
  public:
   explicit RpcFixture(bool held = false, const RequestLimits& limits = RequestLimits(),
                       const PlanningOptions& planning = PlanningOptions(),
-                      std::unique_ptr<PlanStore> plans = nullptr)
+                      std::unique_ptr<PlanStore> plans = nullptr,
+                      RpcServerOptions options = RpcServerOptions())
       : solver(held),
         store(plans ? std::move(plans) : std::make_unique<MemoryPlanStore>(Bytes(64 << 20)),
               CacheTier::kMemory, &metrics),
         service(planning, &store, &solver, &metrics) {
     static std::atomic<int> next{0};
-    RpcServerOptions options;
     options.listen = "unix:" + ::testing::TempDir() + "stowage_rpc_" + std::to_string(getpid()) +
                      "_" + std::to_string(next++);
     options.version = "9.8.7";
