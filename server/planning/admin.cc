@@ -121,7 +121,7 @@ absl::StatusOr<EntryPage> PlanAdmin::List(const AdminCaller& caller,
     const absl::StatusOr<std::vector<PlanKey>> keys =
         caller.all_tenants ? store_->List(from, wanted)
                            : store_->ListOf(caller.tenant, from, wanted);
-    if (!keys.ok()) return StoreUnavailableError(std::string(keys.status().message()));
+    if (!keys.ok()) return ListUnavailableError(std::string(keys.status().message()));
     for (const PlanKey& key : *keys) {
       if (page.entries.size() == limit) {
         page.next_after = page.entries.back().key;

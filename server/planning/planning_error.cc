@@ -35,6 +35,12 @@ absl::Status StoreUnavailableError(const std::string& why) {
       "STORE_UNAVAILABLE");
 }
 
+absl::Status ListUnavailableError(const std::string& why) {
+  return WithPlanningReason(
+      absl::UnavailableError(absl::StrCat("the list would lack plans: ", why)),
+      "STORE_UNAVAILABLE");
+}
+
 absl::Status QueueFullError(size_t limit, std::chrono::nanoseconds retry_after) {
   return Exhausted(absl::StrCat("all ", limit, " places of the solve queue are taken"),
                    "QUEUE_FULL", retry_after);

@@ -18,6 +18,8 @@ absl::Status PlanNotCachedError();
 // UNAVAILABLE, STORE_UNAVAILABLE: a tier of the store did not do what was asked for; nothing is
 // certain to be changed, and it may be tried again.
 absl::Status StoreUnavailableError(const std::string& why);
+// The same of a list, which lacked plans.
+absl::Status ListUnavailableError(const std::string& why);
 // RESOURCE_EXHAUSTED, QUEUE_FULL and TOO_MANY_CALLS: with a time to retry after, for waiting helps.
 absl::Status QueueFullError(size_t limit, std::chrono::nanoseconds retry_after);
 absl::Status TooManyCallsError(int64_t limit, std::chrono::nanoseconds retry_after);

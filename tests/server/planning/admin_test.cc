@@ -124,6 +124,7 @@ TEST_F(PlanAdminTest, AListThatATierCannotGiveIsAnErrorAndNotAShorterOne) {
   PlanAdmin admin(&store, &metrics_, nullptr);
   for (const AdminCaller& caller : {Everywhere(), From("a")}) {
     const absl::Status status = admin.List(caller, std::nullopt, 10).status();
+    EXPECT_EQ(status.message(), "the list would lack plans: away");
     EXPECT_TRUE(absl::IsUnavailable(status)) << status;
     EXPECT_EQ(PlanningReason(status), "STORE_UNAVAILABLE");
   }
