@@ -68,6 +68,13 @@ end
 return redis.call('DEL', KEYS[1])
 )";
 
+// KEYS: plan. ARGV: bytes of a seal. Generation and seal.
+constexpr char kSeal[] = R"(
+if redis.call('TYPE', KEYS[1]).ok ~= 'hash' then return {'', ''} end
+local fields = redis.call('HMGET', KEYS[1], 'g', 'v')
+return {fields[1] or '', string.sub(fields[2] or '', -tonumber(ARGV[1]))}
+)";
+
 // KEYS: plan, indexes. ARGV: the generation that was read, tenant, member, milliseconds.
 constexpr char kAdopt[] = R"(
 if redis.call('TYPE', KEYS[1]).ok ~= 'hash' or redis.call('HGET', KEYS[1], 'g') ~= ARGV[1] then
@@ -131,6 +138,9 @@ redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return 1
 )";
 
+// Entries that are known to be in Redis; beyond them those that nobody holds are forgotten, or all.
+constexpr size_t kMostKnown = 16384;
+
 absl::Status ListTimeError() {
   return absl::UnavailableError("Redis does not come to the end of its keys");
 }
@@ -164,7 +174,51 @@ std::shared_ptr<const PlanEntry> RedisPlanStore::Get(const PlanKey& key, Access 
   return Look(key, access).entry;
 }
 
+std::optional<PlanAnswer> RedisPlanStore::LookUnchanged(const PlanKey& key, Access access) {
+  Known known;
+  std::shared_ptr<const PlanEntry> entry;
+  {
+    std::lock_guard<std::mutex> lock(known_mutex_);
+    const auto found = known_.find(key);
+    if (found == known_.end()) return std::nullopt;
+    known = found->second;
+    entry = known.entry.lock();
+    if (!entry) known_.erase(found);
+  }
+  if (!entry) return std::nullopt;
+  const std::string name = keys_.Plan(key);
+  std::vector<RedisCommand> commands = {
+      {"EVAL", kSeal, "1", name, absl::StrCat(known.seal.size())}};
+  if (access == Access::kLookup) commands.push_back({"PTTL", name});
+  const auto replies = pool_->Run(commands);
+  if (!replies.ok()) return Failed(CacheFailure::kUnavailable);
+  const RedisReply& there = replies->front();
+  const bool same = there.kind == RedisReply::Kind::kList && there.list.size() == 2 &&
+                    there.list[0].text == known.generation && there.list[1].text == known.seal;
+  if (!same) return std::nullopt;
+  if (access == Access::kLookup && IsInteger((*replies)[1]) &&
+      (*replies)[1].integer < options_.time_to_live.count() / 2) {
+    Renew(key);
+  }
+  return PlanAnswer{std::move(entry)};
+}
+
+void RedisPlanStore::Remember(const PlanKey& key, const std::string& generation,
+                              const std::string& sealed,
+                              const std::shared_ptr<const PlanEntry>& entry) {
+  if (sealed.size() < Digest::kSize) return;
+  std::lock_guard<std::mutex> lock(known_mutex_);
+  if (known_.size() >= kMostKnown) {
+    for (auto it = known_.begin(); it != known_.end();) {
+      it = it->second.entry.expired() ? known_.erase(it) : std::next(it);
+    }
+    if (known_.size() >= kMostKnown) known_.clear();
+  }
+  known_[key] = Known{generation, sealed.substr(sealed.size() - Digest::kSize), entry};
+}
+
 PlanAnswer RedisPlanStore::Look(const PlanKey& key, Access access) {
+  if (auto unchanged = LookUnchanged(key, access)) return *std::move(unchanged);
   const std::string name = keys_.Plan(key);
   std::vector<RedisCommand> commands = {{"HMGET", name, "g", "v", "t"}};
   if (access == Access::kLookup) commands.push_back({"PTTL", name});
@@ -194,10 +248,13 @@ PlanAnswer RedisPlanStore::Look(const PlanKey& key, Access access) {
 
 PlanAnswer RedisPlanStore::Decoded(const PlanKey& key, std::vector<RedisReply> fields) {
   const std::string& generation = fields[0].text;
+  const std::string& bytes = fields[1].text;
+  const std::string end = bytes.substr(bytes.size() - std::min(bytes.size(), Digest::kSize));
   auto entry = DecodeEntry(key, std::move(fields[1].text));
   int64_t beside = 0;
   if (entry.ok() && absl::SimpleAtoi(generation, &beside) && (*entry)->generation == beside) {
     if (fields[2].kind != RedisReply::Kind::kText) Adopt(key, generation, (*entry)->tenant);
+    Remember(key, generation, end, *entry);
     return PlanAnswer{*std::move(entry)};
   }
   Discard(key, generation);
@@ -250,10 +307,11 @@ absl::Status RedisPlanStore::Write(const PlanKey& key, std::shared_ptr<const Pla
   auto fit = FitTo(options_.largest_entry, std::move(entry));
   if (!fit.ok()) return fit.status();
   const std::string& tenant = fit->entry->tenant;
+  const std::string generation = absl::StrCat(fit->entry->generation);
+  const std::string sealed = EncodeEntry(*fit->entry);
   const auto replies =
       pool_->Run({{"EVAL", absl::StrCat(kIndex, kWrite), "4", keys_.Plan(key), keys_.Gone(key),
-                   keys_.Index(tenant), keys_.Index(std::nullopt),
-                   absl::StrCat(fit->entry->generation), EncodeEntry(*fit->entry),
+                   keys_.Index(tenant), keys_.Index(std::nullopt), generation, sealed,
                    Milliseconds(options_.time_to_live), absl::StrCat(kChangesPerHistory), rule,
                    tenant, RedisKeys::Member(key), Milliseconds(options_.index_age)}});
   if (!replies.ok()) {
@@ -264,7 +322,9 @@ absl::Status RedisPlanStore::Write(const PlanKey& key, std::shared_ptr<const Pla
     metrics_->CacheFailed(CacheTier::kRedis, CacheFailure::kNotWritten);
     return refused;
   }
-  return replies->front().integer == 1 ? absl::OkStatus() : StaleGenerationError();
+  if (replies->front().integer != 1) return StaleGenerationError();
+  Remember(key, generation, sealed, fit->entry);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> RedisPlanStore::Erase(const PlanKey& key) {

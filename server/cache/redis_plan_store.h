@@ -7,6 +7,9 @@
 // not looked up expires; a lookup that finds less than half of the time left renews it, in a round
 // trip of its own, so that most lookups write nothing.
 //
+// An entry that this server still holds is not moved again: whether it is what is there, its generation
+// and its seal say, some 50 bytes.
+//
 // Each write puts the key into an index of its tenant and one of all (redis_keys.h), so that a page of
 // keys is one round trip and costs its page. An index that Redis has evicted, or that nobody has made
 // yet, is made by the next List, which walks all keys once; it is made anew once a day, for what
@@ -25,8 +28,10 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "absl/hash/hash.h"
 #include "server/cache/plan_store.h"
 #include "server/cache/redis_keys.h"
 #include "server/cache/redis_pool.h"
@@ -78,6 +83,11 @@ class RedisPlanStore final : public PlanStore {
 
  private:
   PlanAnswer Failed(CacheFailure failure);
+  // Of a key that was read or written here, while somebody holds the entry: whether Redis still has that
+  // one, by its generation and its seal alone. Nothing: it must be read.
+  std::optional<PlanAnswer> LookUnchanged(const PlanKey& key, Access access);
+  void Remember(const PlanKey& key, const std::string& generation, const std::string& sealed,
+                const std::shared_ptr<const PlanEntry>& entry);
   // What was read: generation, bytes, tenant.
   PlanAnswer Decoded(const PlanKey& key, std::vector<RedisReply> fields);
   // Puts the entry's tenant beside it, and its key into the indexes.
@@ -116,6 +126,13 @@ class RedisPlanStore final : public PlanStore {
   const RedisKeys keys_;
   const std::shared_ptr<RedisPool> pool_;
   ServerMetrics* const metrics_;
+  struct Known {
+    std::string generation;
+    std::string seal;  // the end of its bytes: a digest of all of them
+    std::weak_ptr<const PlanEntry> entry;
+  };
+  std::mutex known_mutex_;
+  std::unordered_map<PlanKey, Known, absl::Hash<PlanKey>> known_;
   mutable std::mutex stats_mutex_;
   mutable PlanStoreStats stats_;
   mutable std::optional<std::chrono::steady_clock::time_point> stats_time_;

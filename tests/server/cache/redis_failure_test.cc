@@ -168,6 +168,37 @@ TEST_F(RedisFailure, ConnectionsThatAreAllInUseOpenNoBreaker) {
   EXPECT_FALSE(pool.resting());
 }
 
+// What another server did not change is not read again to find that out.
+TEST_F(RedisFailure, ARefreshMovesNoEntryThatIsTheSame) {
+  const auto sent = [this] {
+    const std::string info = server_.Ask({"INFO", "stats"}).text;
+    const std::string name = "total_net_output_bytes:";
+    return std::stoll(info.substr(info.find(name) + name.size()));
+  };
+  constexpr int64_t kLarge = 1 << 20;
+  const Node other(server_.options());
+  ASSERT_TRUE(other.tiers->Put(kKey, EntryOf("a", kLarge)).ok());
+  const auto held = node_.tiers->Get(kKey, Access::kLookup);
+  ASSERT_NE(held, nullptr);
+  const int64_t before = sent();
+  for (int i = 0; i < 5; ++i) {
+    GrowStale();
+    EXPECT_EQ(node_.tiers->Get(kKey, Access::kLookup), held);
+    EXPECT_EQ(other.Generation(), 1) << "which has written it";
+  }
+  EXPECT_LT(sent() - before, kLarge / 4);
+  // What changed is read, whether its generation tells or not.
+  ASSERT_TRUE(other.tiers->Replace(kKey, 1, EntryOf("a", 10, 2), Durability::kRequired).ok());
+  GrowStale();
+  EXPECT_EQ(node_.Generation(), 2);
+  server_.Ask({"DEL", RedisKeys("stowage").Plan(kKey)});
+  ASSERT_TRUE(Node(server_.options()).redis->Put(kKey, EntryOf("a", 77, 2)).ok());
+  GrowStale();
+  const auto found = node_.tiers->Get(kKey, Access::kLookup);
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->plans[0].plan->explanation.size(), 77u);
+}
+
 TEST_F(RedisFailure, ARestartIsNotNoticed) {
   ASSERT_TRUE(node_.redis->Put(kKey, EntryOf("a")).ok());
   server_.Kill();
