@@ -1,6 +1,7 @@
 #include "tests/bench/graph_budget_rows.h"
 
 #include <cstddef>
+#include <utility>
 
 #include "solvers/chain/solvers.h"
 #include "solvers/graph/fold.h"
@@ -74,7 +75,7 @@ const std::vector<std::string>& BudgetNetworks() {
   return *kNames;
 }
 
-absl::StatusOr<BudgetNetwork> MakeBudgetNetwork(const std::string& name) {
+absl::StatusOr<NamedNetwork> MakeNamedNetwork(const std::string& name) {
   NetworkOptions options;
   options.name = name;
   options.batch = kUsualBatch;
@@ -83,11 +84,17 @@ absl::StatusOr<BudgetNetwork> MakeBudgetNetwork(const std::string& name) {
   }
   const DecoderOptions decoder;
   const bool is_decoder = name == "decoder_24";
-  const absl::StatusOr<Network> network = is_decoder ? MakeDecoder(decoder) : MakeNetwork(options);
+  absl::StatusOr<Network> network = is_decoder ? MakeDecoder(decoder) : MakeNetwork(options);
   if (!network.ok()) return network.status();
-  absl::StatusOr<Graph> graph = GraphOf(*network, ModelledV100());
+  return NamedNetwork{name, is_decoder ? decoder.batch : options.batch, *std::move(network)};
+}
+
+absl::StatusOr<BudgetNetwork> MakeBudgetNetwork(const std::string& name) {
+  const absl::StatusOr<NamedNetwork> named = MakeNamedNetwork(name);
+  if (!named.ok()) return named.status();
+  absl::StatusOr<Graph> graph = GraphOf(named->network, ModelledV100());
   if (!graph.ok()) return graph.status();
-  return BudgetNetwork{name, is_decoder ? decoder.batch : options.batch, *std::move(graph)};
+  return BudgetNetwork{name, named->batch, *std::move(graph)};
 }
 
 absl::StatusOr<BudgetRow> ComputeBudgetRow(const BudgetNetwork& network) {

@@ -12,6 +12,7 @@
 #include "solvers/model/graph.h"
 #include "solvers/model/units.h"
 #include "solvers/schedule/schedule.h"
+#include "solvers/zoo/network.h"
 
 namespace stowage {
 
@@ -27,6 +28,15 @@ struct BudgetNetwork {
 
 // The networks that are measured, by name.
 const std::vector<std::string>& BudgetNetworks();
+
+struct NamedNetwork {
+  std::string name;
+  int64_t batch;
+  Network network;
+};
+
+// What MakeBudgetNetwork makes the graph of.
+absl::StatusOr<NamedNetwork> MakeNamedNetwork(const std::string& name);
 
 // At the batch sizes of Feng & Huang 2018; "decoder_24" is MakeDecoder's default, any other name
 // one of AllNetworks() at batch 16. INVALID_ARGUMENT: unknown name.
