@@ -10,6 +10,7 @@
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/graph_liveness.h"
 #include "solvers/schedule/internal/computing_observer.h"
+#include "solvers/schedule/internal/recompute_curve.h"
 
 namespace stowage {
 
@@ -42,6 +43,11 @@ class Instance::Memo {
     bounds_.emplace(key, bound);
   }
 
+  std::shared_ptr<const RecomputeCurve> Curve(const Graph& graph) {
+    std::call_once(curve_once_, [&] { curve_ = std::make_shared<const RecomputeCurve>(graph); });
+    return curve_;
+  }
+
   // Plain training; constant once the instance is made.
   Schedule schedule;
   std::vector<TimelinePoint> timeline;
@@ -50,6 +56,8 @@ class Instance::Memo {
  private:
   mutable std::mutex mutex_;
   std::map<BoundKey, Nanos> bounds_;
+  std::once_flag curve_once_;
+  std::shared_ptr<const RecomputeCurve> curve_;  // after it
 };
 
 Instance::Instance(Problem problem, std::optional<TransferModel> link)
@@ -125,6 +133,11 @@ Nanos Instance::Bound(BoundKind kind, Bytes budget, absl::FunctionRef<Nanos()> c
   const Nanos bound = compute();
   if (memo_ != nullptr) memo_->Insert(key, bound);
   return bound;
+}
+
+std::shared_ptr<const RecomputeCurve> Instance::Curve() const {
+  if (memo_ != nullptr) return memo_->Curve(graph());
+  return std::make_shared<const RecomputeCurve>(graph());
 }
 
 Instance InstanceOf(const Profile& profile, bool recompute_only) {

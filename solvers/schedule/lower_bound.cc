@@ -6,14 +6,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <queue>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/numeric/int128.h"
 #include "solvers/model/index.h"
 #include "solvers/schedule/graph_liveness.h"
+#include "solvers/schedule/internal/recompute_curve.h"
+#include "solvers/schedule/internal/time_step_needs.h"
 
 namespace stowage {
 namespace {
@@ -84,27 +88,6 @@ void ForEachNeed(const Graph& graph, int p, const Visit& visit) {
     if (input.backward_needs) visit(graph.storage(static_cast<int>(input.vertex)));
   }
   if (v.backward_needs_output) visit(graph.storage(p));
-}
-
-// Positions along a longest path, from its source.
-std::vector<int> LongestPath(const Graph& graph) {
-  std::vector<int> before, depth;
-  int end = 0;
-  for (int p = 0; p < graph.size(); ++p) {
-    before.push_back(-1);
-    depth.push_back(0);
-    for (const GraphInput& input : graph.vertex(p).inputs) {
-      const int from = static_cast<int>(input.vertex);
-      if (depth[Index(from)] < depth[Index(p)]) continue;
-      depth[Index(p)] = depth[Index(from)] + 1;
-      before[Index(p)] = from;
-    }
-    if (depth[Index(p)] >= depth[Index(end)]) end = p;
-  }
-  std::vector<int> path;
-  for (int p = end; p >= 0; p = before[Index(p)]) path.push_back(p);
-  std::reverse(path.begin(), path.end());
-  return path;
 }
 
 class LongestPathBound {
@@ -531,14 +514,16 @@ Nanos ThereAndBack(const TransferModel& link, Bytes bytes) {
   return there + std::min(CopyTime(link.to_device, bytes), Nanos(kMaxTotal) - there);
 }
 
-template <class Kind>
-Nanos BoundWithLink(const Kind& kind, const TransferModel& link, Bytes budget) {
-  const auto within = [&kind, budget](Bytes on_host) {
-    return BoundWithoutLink(kind, std::min(budget, Bytes(kMaxTotal)) + on_host);
+// `without_link`: the bound for a budget without transfers.
+template <class Bound>
+Nanos BoundWithLink(Bytes size_of_all, const TransferModel& link, Bytes budget,
+                    const Bound& without_link) {
+  const auto within = [&without_link, budget](Bytes on_host) {
+    return without_link(std::min(budget, Bytes(kMaxTotal)) + on_host);
   };
   // The least x such that one byte more than x takes no less than any schedule within x.
   Bytes low;
-  Bytes high = std::min(SizeOfAll(kind), link.host_memory);
+  Bytes high = std::min(size_of_all, link.host_memory);
   while (low < high) {
     const Bytes middle((low.value() + high.value()) / 2);
     if (ThereAndBack(link, middle + Bytes(1)) >= within(middle)) {
@@ -551,22 +536,43 @@ Nanos BoundWithLink(const Kind& kind, const TransferModel& link, Bytes budget) {
   return std::max(within(low), ThereAndBack(link, low));
 }
 
+// With the instance's link, if it has one.
+template <class Bound>
+Nanos BoundWithin(const Instance& instance, Bytes budget, const Bound& without_link) {
+  if (!instance.link()) return without_link(budget);
+  const Bytes all =
+      std::visit([](const auto& kind) { return SizeOfAll(kind); }, instance.problem());
+  return BoundWithLink(all, *instance.link(), budget, without_link);
+}
+
 }  // namespace
 
 Nanos MakespanLowerBound(const Instance& instance, Bytes budget) {
-  const auto bound = [&](const auto& kind) {
-    return instance.link() ? BoundWithLink(kind, *instance.link(), budget)
-                           : BoundWithoutLink(kind, budget);
-  };
-  return instance.Bound(BoundKind::kFast, budget,
-                        [&] { return std::visit(bound, instance.problem()); });
+  return instance.Bound(BoundKind::kFast, budget, [&] {
+    return BoundWithin(instance, budget, [&instance](Bytes memory) {
+      return std::visit([memory](const auto& kind) { return BoundWithoutLink(kind, memory); },
+                        instance.problem());
+    });
+  });
 }
 
 Nanos StrongestMakespanLowerBound(const Instance& instance, Bytes budget) {
-  if (instance.is_graph() || instance.link()) return MakespanLowerBound(instance, budget);
+  if (!HasStrongerBound(instance)) return MakespanLowerBound(instance, budget);
   return instance.Bound(BoundKind::kStrongest, budget, [&] {
-    return instance.ideal_time() + Nanos(Search(instance.chain(), budget.value()).Run());
+    if (!instance.is_graph()) {
+      return instance.ideal_time() + Nanos(Search(instance.chain(), budget.value()).Run());
+    }
+    const std::shared_ptr<const RecomputeCurve> curve = instance.Curve();
+    return BoundWithin(instance, budget, [&](Bytes memory) {
+      return std::max(BoundWithoutLink(instance.graph(), memory),
+                      instance.ideal_time() + curve->At(memory));
+    });
   });
+}
+
+bool HasStrongerBound(const Instance& instance) {
+  if (instance.kind() == ProblemKind::kChain) return !instance.link();
+  return instance.kind() == ProblemKind::kGraph;
 }
 
 }  // namespace stowage

@@ -62,8 +62,7 @@ absl::Status ValidatePlan(const Instance& instance, Plan* plan) {
 }
 
 void StrengthenBound(const Instance& instance, Plan* plan) {
-  // Of these the two bounds are one.
-  if (instance.is_graph() || instance.link()) return;
+  if (!HasStrongerBound(instance)) return;
   SetLowerBound(StrongestMakespanLowerBound(instance, plan->budget), plan);
 }
 

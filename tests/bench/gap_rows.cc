@@ -58,8 +58,8 @@ std::string PerCent(double over) { return absl::StrFormat("%.2f", 100 * (over - 
 std::string GapText(const GapCell& cell) {
   const std::string bounds = absl::StrCat(PerCent(cell.fast_bound), " / ", PerCent(cell.bound));
   if (!cell.plan) return absl::StrCat("- / ", bounds);
-  return absl::StrCat(PerCent(*cell.plan), " / ", bounds, " (**",
-                      PerCent(*cell.plan / cell.bound), "**)");
+  return absl::StrCat(PerCent(*cell.plan), " / ", bounds, " (**", PerCent(*cell.plan / cell.bound),
+                      "**)");
 }
 
 std::string CpuText(const GapCell& cell) {
@@ -110,7 +110,8 @@ absl::StatusOr<GapRow> ComputeGapRow(const std::string& network, bool as_graph, 
 
 std::string GapMarkdown(const std::vector<GapRow>& rows) {
   std::string text =
-      "Per cent over the ideal, within a share of plain training's peak: the default plan / the fast "
+      "Per cent over the ideal, within a share of plain training's peak: the default plan / the "
+      "fast "
       "bound / the strongest bound (and the gap between plan and strongest bound). A dash: nothing "
       "is found within it.\n";
   for (auto* text_of : {GapText, CpuText}) {

@@ -17,10 +17,11 @@ namespace stowage {
 // Of one budget, a share of plain training's peak. Times over the ideal.
 struct GapCell {
   double share;
-  std::optional<double> plan;  // of the default solver with its default effort; nothing where it finds none
-  double fast_bound;           // MakespanLowerBound
-  double bound;                // StrongestMakespanLowerBound
-  Nanos plan_cpu, bound_cpu;   // of the calling thread; of the strongest bound alone
+  std::optional<double>
+      plan;           // of the default solver with its default effort; nothing where it finds none
+  double fast_bound;  // MakespanLowerBound
+  double bound;       // StrongestMakespanLowerBound
+  Nanos plan_cpu, bound_cpu;  // of the calling thread; of the strongest bound alone
 };
 
 struct GapRow {

@@ -1,0 +1,193 @@
+#include "solvers/schedule/internal/time_step_needs.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace stowage {
+namespace {
+
+void SortUnique(std::vector<int>* positions) {
+  std::sort(positions->begin(), positions->end());
+  positions->erase(std::unique(positions->begin(), positions->end()), positions->end());
+}
+
+int From(const GraphInput& input) { return static_cast<int>(input.vertex); }
+
+// Calls `visit` with the vertices that make the versions which the backward needs.
+template <class Visit>
+void ForEachOutputNeeded(const Graph& graph, const GraphVersions& versions, int p,
+                         const Visit& visit) {
+  const Vertex& v = graph.vertex(p);
+  for (size_t k = 0; k < v.inputs.size(); ++k) {
+    if (v.inputs[k].backward_needs) visit(versions.read(p, k));
+  }
+  if (v.backward_needs_output) visit(versions.made(p));
+}
+
+// Grows with what comes before in the graph.
+class LaterNeeds {
+ public:
+  LaterNeeds(const Graph& graph, const GraphVersions& versions)
+      : graph_(graph),
+        versions_(versions),
+        below_(Index(graph.size()), false),
+        outputs_(below_.size(), false) {}
+
+  // Ancestors of p run backward after p.
+  void AddAncestors(int p) {
+    std::vector<int> open = {p};
+    while (!open.empty()) {
+      const int reader = open.back();
+      open.pop_back();
+      for (const GraphInput& input : graph_.vertex(reader).inputs) {
+        const int from = From(input);
+        if (below_[Index(from)]) continue;
+        below_[Index(from)] = true;
+        open.push_back(from);
+        bytes_ += graph_.vertex(from).extra_saved.value();
+        ForEachOutputNeeded(graph_, versions_, from, [this](int maker) {
+          if (outputs_[Index(maker)]) return;
+          outputs_[Index(maker)] = true;
+          bytes_ += graph_.bytes(graph_.storage(maker)).value();
+        });
+      }
+    }
+  }
+
+  const std::vector<bool>& below() const { return below_; }
+  const std::vector<bool>& outputs() const { return outputs_; }
+  // Of outputs and extras. A storage counts for each of its versions, so that it may be any number.
+  double bytes() const { return bytes_; }
+
+ private:
+  const Graph& graph_;
+  const GraphVersions& versions_;
+  std::vector<bool> below_, outputs_;
+  double bytes_ = 0;
+};
+
+}  // namespace
+
+std::vector<int> LongestPath(const Graph& graph) {
+  std::vector<int> before, depth;
+  int end = 0;
+  for (int p = 0; p < graph.size(); ++p) {
+    before.push_back(kNoIndex);
+    depth.push_back(0);
+    for (const GraphInput& input : graph.vertex(p).inputs) {
+      const int from = From(input);
+      if (depth[Index(from)] < depth[Index(p)]) continue;
+      depth[Index(p)] = depth[Index(from)] + 1;
+      before[Index(p)] = from;
+    }
+    if (depth[Index(p)] >= depth[Index(end)]) end = p;
+  }
+  std::vector<int> path;
+  for (int p = end; p >= 0; p = before[Index(p)]) path.push_back(p);
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+GraphMoments::GraphMoments(const Graph& graph) : graph_(graph), versions_(graph) {
+  for (int p = 0; p < graph.size(); ++p) {
+    work_ += 1 + static_cast<int64_t>(graph.vertex(p).inputs.size());
+  }
+}
+
+std::vector<GraphMoment> GraphMoments::AlongLongestPath() const {
+  std::vector<GraphMoment> moments;
+  LaterNeeds later(graph_, versions_);
+  for (const int p : LongestPath(graph_)) {
+    later.AddAncestors(p);
+    for (const bool backward : {false, true}) {
+      GraphMoment moment = {p, backward, 0};
+      const Own own = OwnAt(moment);
+      double bytes = later.bytes() + static_cast<double>(own.bytes);
+      for (const int maker : own.outputs) {
+        if (later.outputs()[Index(maker)]) bytes -= static_cast<double>(StorageBytes(maker));
+      }
+      moment.bytes = static_cast<int64_t>(std::min(bytes, static_cast<double>(kMaxTotal)));
+      moments.push_back(moment);
+    }
+  }
+  return moments;
+}
+
+TimeStepNeeds GraphMoments::At(const GraphMoment& moment) const {
+  LaterNeeds later(graph_, versions_);
+  later.AddAncestors(moment.vertex);
+  Own own = OwnAt(moment);
+  if (moment.backward) AddGradientsOfOthers(moment.vertex, later.below(), &own);
+  TimeStepNeeds needs;
+  needs.beside = own.bytes;
+  needs.all = later.bytes() + static_cast<double>(own.bytes);
+  needs.output_needed = later.outputs();
+  needs.extras_needed = later.below();
+  needs.output_held.assign(Index(graph_.size()), false);
+  for (const int maker : own.outputs) needs.output_held[Index(maker)] = true;
+  for (int p = 0; p < graph_.size(); ++p) {
+    if (graph_.vertex(p).extra_saved == Bytes(0)) needs.extras_needed[Index(p)] = false;
+  }
+  return needs;
+}
+
+GraphMoments::Own GraphMoments::OwnAt(const GraphMoment& moment) const {
+  const int p = moment.vertex;
+  const Vertex& v = graph_.vertex(p);
+  Own own;
+  std::vector<int> storages;
+  const auto hold = [&](int maker) {
+    own.outputs.push_back(maker);
+    storages.push_back(graph_.storage(maker));
+  };
+  if (moment.backward) {
+    ForEachOutputNeeded(graph_, versions_, p, hold);
+    own.gradients.push_back(graph_.storage(p));
+    for (const GraphInput& input : v.inputs) own.gradients.push_back(graph_.storage(From(input)));
+    own.bytes = (v.extra_saved + v.backward_overhead).value();
+  } else {
+    for (size_t k = 0; k < v.inputs.size(); ++k) hold(versions_.read(p, k));
+    own.bytes = ForwardBytes(p);
+  }
+  SortUnique(&storages);
+  SortUnique(&own.gradients);
+  for (const int storage : storages) own.bytes += graph_.bytes(storage).value();
+  for (const int storage : own.gradients) {
+    own.bytes += graph_.vertex(storage).output_gradient.value();
+  }
+  return own;
+}
+
+// Its output counts where it is its own.
+int64_t GraphMoments::ForwardBytes(int p) const {
+  const Vertex& v = graph_.vertex(p);
+  const Bytes saving = v.extra_saved + v.forward_saving_overhead;
+  Bytes need = v.extra_saved > Bytes(0) ? saving : std::min(saving, v.forward_overhead);
+  need += graph_.bytes(p);
+  // The last one may be a recompute that stops before the output.
+  if (v.stops() && Recomputable(v)) need = std::min(need, v.extra_saved + v.stopped_overhead());
+  return need.value();
+}
+
+void GraphMoments::AddGradientsOfOthers(int p, const std::vector<bool>& below, Own* own) const {
+  std::vector<bool> above(Index(graph_.size()), false);
+  std::vector<int> storages;
+  above[Index(p)] = true;
+  for (int q = p; q < graph_.size(); ++q) {
+    for (const GraphInput& input : graph_.vertex(q).inputs) {
+      if (above[Index(From(input))]) above[Index(q)] = true;
+    }
+    if (!above[Index(q)]) continue;
+    for (const GraphInput& input : graph_.vertex(q).inputs) {
+      const int storage = graph_.storage(From(input));
+      if (below[Index(storage)]) storages.push_back(storage);
+    }
+  }
+  SortUnique(&storages);
+  for (const int storage : storages) {
+    if (std::binary_search(own->gradients.begin(), own->gradients.end(), storage)) continue;
+    own->bytes += graph_.vertex(storage).output_gradient.value();
+  }
+}
+
+}  // namespace stowage

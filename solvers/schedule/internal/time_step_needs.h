@@ -1,0 +1,76 @@
+// What a time step of a graph holds for sure, and what backwards need after it (../algorithms.md).
+#ifndef STOWAGE_SOLVERS_SCHEDULE_INTERNAL_TIME_STEP_NEEDS_H_
+#define STOWAGE_SOLVERS_SCHEDULE_INTERNAL_TIME_STEP_NEEDS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "solvers/model/graph.h"
+#include "solvers/model/index.h"
+#include "solvers/schedule/graph_liveness.h"
+
+namespace stowage {
+
+// A vertex runs backward, or its forward does that makes what this backward uses.
+struct GraphMoment {
+  int vertex;
+  bool backward;
+  int64_t bytes;  // about what it takes where all that is needed later is held
+};
+
+// By position; outputs by the vertex that makes the version.
+struct TimeStepNeeds {
+  std::vector<bool> output_needed, extras_needed;  // by a backward that comes later
+  std::vector<bool> output_held;                   // the time step needs it itself
+  int64_t beside = 0;                              // bytes: all that the time step takes itself
+  double all =
+      0;  // bytes beside what is needed later; of a storage for each of its versions, so that it may be any number
+
+  // Whether it is held, or costs nothing to hold.
+  bool IsThere(const Graph& graph, int maker) const {
+    return output_held[Index(maker)] || graph.bytes(graph.storage(maker)).value() == 0;
+  }
+  // Whether to hold something of the vertex or to run it again.
+  bool HasChoice(const Graph& graph, int p) const {
+    return extras_needed[Index(p)] || (output_needed[Index(p)] && !IsThere(graph, p));
+  }
+};
+
+// Positions along a longest path, from its source. O(V + E).
+std::vector<int> LongestPath(const Graph& graph);
+
+class GraphMoments {
+ public:
+  explicit GraphMoments(const Graph& graph);
+
+  const GraphVersions& versions() const { return versions_; }
+  // Vertices and inputs that At looks at.
+  int64_t work() const { return work_; }
+
+  // From the source on, two for each vertex. O(V + E).
+  std::vector<GraphMoment> AlongLongestPath() const;
+  // O(V + E).
+  TimeStepNeeds At(const GraphMoment& moment) const;
+
+ private:
+  // What the moment takes itself.
+  struct Own {
+    std::vector<int> outputs;    // that are held, by the vertices that make the versions
+    std::vector<int> gradients;  // by owner of the storage
+    int64_t bytes;               // of both, extras and overhead
+  };
+
+  Own OwnAt(const GraphMoment& moment) const;
+  int64_t ForwardBytes(int p) const;
+  // The gradients of ancestors to which a descendant has contributed.
+  void AddGradientsOfOthers(int p, const std::vector<bool>& below, Own* own) const;
+  int64_t StorageBytes(int maker) const { return graph_.bytes(graph_.storage(maker)).value(); }
+
+  const Graph& graph_;
+  const GraphVersions versions_;
+  int64_t work_ = 1;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_SCHEDULE_INTERNAL_TIME_STEP_NEEDS_H_
