@@ -43,8 +43,8 @@ class Instance::Memo {
     bounds_.emplace(key, bound);
   }
 
-  std::shared_ptr<const RecomputeCurve> Curve(const Graph& graph) {
-    std::call_once(curve_once_, [&] { curve_ = std::make_shared<const RecomputeCurve>(graph); });
+  std::shared_ptr<const RecomputeCurve> Curve(const Problem& problem) {
+    std::call_once(curve_once_, [&] { curve_ = std::make_shared<const RecomputeCurve>(problem); });
     return curve_;
   }
 
@@ -136,8 +136,8 @@ Nanos Instance::Bound(BoundKind kind, Bytes budget, absl::FunctionRef<Nanos()> c
 }
 
 std::shared_ptr<const RecomputeCurve> Instance::Curve() const {
-  if (memo_ != nullptr) return memo_->Curve(graph());
-  return std::make_shared<const RecomputeCurve>(graph());
+  if (memo_ != nullptr) return memo_->Curve(problem());
+  return std::make_shared<const RecomputeCurve>(problem());
 }
 
 Instance InstanceOf(const Profile& profile, bool recompute_only) {

@@ -53,7 +53,7 @@ class Instance {
   Instance WithLink(std::optional<TransferModel> link) const;
   // The same for the length of a solve: it and its copies, with whatever link, remember each moment of plain training,
   // replayed here, and every lower bound, so that neither is computed again. Some 60 bytes an instruction, 150 a
-  // bound, and 400 a vertex once a graph's strongest bound was asked for: not for instances that are kept. Itself if it remembers already.
+  // bound, and 400 a vertex or stage once a strongest bound was asked for: not for instances that are kept. Itself if it remembers already.
   Instance Remembering() const;
 
   // Sum of all forward and backward times: the step without a budget.
@@ -89,7 +89,7 @@ class Instance {
                                    std::vector<TimelinePoint>* timeline) const;
   // The bound for the link and budget: remembered, or by `compute`.
   Nanos Bound(BoundKind kind, Bytes budget, absl::FunctionRef<Nanos()> compute) const;
-  // Of the graph: remembered, or made now.
+  // Remembered, or made now.
   std::shared_ptr<const RecomputeCurve> Curve() const;
 
   std::shared_ptr<const Shared> shared_;

@@ -559,20 +559,16 @@ Nanos MakespanLowerBound(const Instance& instance, Bytes budget) {
 Nanos StrongestMakespanLowerBound(const Instance& instance, Bytes budget) {
   if (!HasStrongerBound(instance)) return MakespanLowerBound(instance, budget);
   return instance.Bound(BoundKind::kStrongest, budget, [&] {
-    if (!instance.is_graph()) {
+    if (!instance.is_graph() && !instance.link()) {
       return instance.ideal_time() + Nanos(Search(instance.chain(), budget.value()).Run());
     }
     const std::shared_ptr<const RecomputeCurve> curve = instance.Curve();
-    return BoundWithin(instance, budget, [&](Bytes memory) {
-      return std::max(BoundWithoutLink(instance.graph(), memory),
-                      instance.ideal_time() + curve->At(memory));
-    });
+    const Nanos bound = instance.link() ? curve->MakespanWithin(budget, *instance.link())
+                                        : instance.ideal_time() + curve->RepeatedWithin(budget);
+    return std::max(MakespanLowerBound(instance, budget), bound);
   });
 }
 
-bool HasStrongerBound(const Instance& instance) {
-  if (instance.kind() == ProblemKind::kChain) return !instance.link();
-  return instance.kind() == ProblemKind::kGraph;
-}
+bool HasStrongerBound(const Instance& instance) { return instance.kind() != ProblemKind::kDag; }
 
 }  // namespace stowage

@@ -20,12 +20,13 @@ Nanos MakespanLowerBound(const Instance& instance, Bytes budget);
 //     ideal time and twice all forwards that may be repeated. The work is limited to some 20 milliseconds beside
 //     MakespanLowerBound: where that does not do (from some 300 stages on, or where budgets are small), it is what is
 //     proven by then. At half of store-all 50 stages take 0.5 ms.
-//   - Of a graph it knows what a repeat needs to run again itself (internal/recompute_curve.h): all budgets at once, so
-//     that the first one of an instance that remembers takes some milliseconds for 1,000 vertices, others next to
-//     nothing.
+//   - Of a graph it knows what a repeat needs to run again itself; with a link, of chains and graphs, that what is on the
+//     host at a time step left before and returns after it (internal/recompute_curve.h). It is made for all budgets at
+//     once: the first bound of an instance that remembers takes some milliseconds for 1,000 vertices, others next to
+//     nothing. Compute DAGs have MakespanLowerBound alone.
 Nanos StrongestMakespanLowerBound(const Instance& instance, Bytes budget);
 
-// Whether the two bounds differ: chains without a link, and graphs that are no compute DAGs.
+// Whether the two bounds may differ.
 bool HasStrongerBound(const Instance& instance);
 
 }  // namespace stowage

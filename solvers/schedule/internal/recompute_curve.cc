@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <map>
-#include <numeric>
-#include <optional>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "absl/numeric/int128.h"
 #include "solvers/model/index.h"
@@ -17,73 +18,157 @@ namespace stowage {
 
 using absl::int128;
 
-class RecomputeCurveBuilder {
- public:
-  explicit RecomputeCurveBuilder(const Graph& graph) : graph_(graph), needs_(graph) {}
+namespace {
 
-  std::vector<RecomputeCurve::TimeStep> Run() {
-    std::vector<RecomputeCurve::TimeStep> time_steps;
-    for (const GraphMoment& moment : Chosen()) {
-      std::optional<RecomputeCurve::TimeStep> time_step = Solve(needs_.At(moment));
-      if (time_step) time_steps.push_back(*std::move(time_step));
+bool CostsLess(const HullStep& a, const HullStep& b) {
+  return int128(a.time) * b.bytes < int128(b.time) * a.bytes;
+}
+
+// Rounded down, without latency; no more than any sum of times.
+int64_t CopyNanos(const CopyCost& copy, int64_t bytes) {
+  const int128 time = int128(bytes) * kNanosPerSecond / copy.bytes_per_second;
+  return static_cast<int64_t>(std::min(time, int128(kMaxTimeTotal)));
+}
+
+// Copies take whole nanoseconds.
+int64_t WholeCopyNanos(const CopyCost& copy, int64_t bytes) {
+  const int128 time =
+      (int128(bytes) * kNanosPerSecond + copy.bytes_per_second - 1) / copy.bytes_per_second;
+  return static_cast<int64_t>(std::min(time, int128(kMaxTimeTotal)));
+}
+
+// The least of max(falling(x), rising(x)) for x in 0..last.
+template <class Falling, class Rising>
+int64_t LeastOfLarger(int64_t last, const Falling& falling, const Rising& rising) {
+  if (rising(last) < falling(last)) return falling(last);
+  int64_t low = 0, high = last;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (rising(middle) >= falling(middle)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low == 0 ? rising(0) : std::min(rising(low), falling(low - 1));
+}
+
+}  // namespace
+
+TimeStepCurve::TimeStepCurve(int64_t all, Nanos before, Nanos after, std::vector<HullStep> steps)
+    : all_(all), before_(before.value()), after_(after.value()) {
+  std::stable_sort(steps.begin(), steps.end(), CostsLess);
+  Corner corner = {0, 0};
+  for (const HullStep& step : steps) {
+    corner.bytes += step.bytes;
+    corner.time += step.time;
+    corners_.push_back(corner);
+  }
+}
+
+int64_t TimeStepCurve::Repeated(int64_t bytes) const {
+  if (all_ <= bytes || corners_.empty()) return 0;
+  const int64_t lacking = std::min(all_ - std::max<int64_t>(bytes, 0), corners_.back().bytes);
+  const auto at = std::lower_bound(corners_.begin(), corners_.end(), lacking,
+                                   [](const Corner& c, int64_t least) { return c.bytes < least; });
+  const Corner before = at == corners_.begin() ? Corner{0, 0} : *(at - 1);
+  const int128 step = at->bytes - before.bytes;
+  const int128 part = int128(at->time - before.time) * (lacking - before.bytes);
+  // Makespans are whole.
+  return before.time + static_cast<int64_t>((part + step - 1) / step);
+}
+
+TimeStepCurve::Corner TimeStepCurve::CheaperThan(const CopyCost& copy) const {
+  Corner last = {0, 0};
+  for (const Corner& corner : corners_) {
+    if (int128(corner.time - last.time) * copy.bytes_per_second >
+        int128(corner.bytes - last.bytes) * kNanosPerSecond) {
+      break;
+    }
+    last = corner;
+  }
+  return last;
+}
+
+int64_t TimeStepCurve::Makespan(int64_t bytes, int64_t ideal_time,
+                                const TransferModel& link) const {
+  bytes = std::max<int64_t>(bytes, 0);
+  if (all_ <= bytes) return ideal_time;
+  const int64_t lacking = all_ - bytes;
+  const int64_t most = std::min(lacking, link.host_memory.value());
+  const auto computed = [&](int64_t on_host) { return ideal_time + Repeated(bytes + on_host); };
+  const auto copied = [&](int64_t on_host) {
+    return std::max(before_, WholeCopyNanos(link.to_host, on_host)) +
+           WholeCopyNanos(link.to_device, on_host);
+  };
+  // So many bytes leave beside what is computed before the time step, if all is that may be.
+  const int128 room = int128(ideal_time - after_) * link.to_host.bytes_per_second / kNanosPerSecond;
+  const int64_t beside = static_cast<int64_t>(std::min(room, int128(most)));
+  if (beside == most) return LeastOfLarger(most, computed, copied);
+  // Each further byte holds up what comes after the time step, and saves the dearest repeats.
+  const Corner cheap = CheaperThan(link.to_host);
+  const int64_t best = lacking - cheap.bytes;
+  if (best <= beside + 1) return LeastOfLarger(beside + 1, computed, copied);
+  const int64_t more =
+      std::max(after_ + CopyNanos(link.to_host, best) + cheap.time, copied(beside + 1));
+  return std::min(LeastOfLarger(beside, computed, copied), std::max(more, ideal_time));
+}
+
+namespace {
+
+// Of these the ones that need most memory, overall and in each part of the order in which they come, are looked at.
+constexpr size_t kParts = 12;
+constexpr size_t kMost = 12;
+// Vertices and inputs, or stages, that are looked at for all time steps together.
+constexpr int64_t kMaxWork = 20000000;
+
+template <class Moment>
+std::vector<Moment> Chosen(std::vector<Moment> moments, int64_t work) {
+  const auto more = [](const Moment& a, const Moment& b) { return a.bytes > b.bytes; };
+  std::vector<Moment> chosen;
+  for (size_t part = 0; part < kParts; ++part) {
+    const auto begin =
+        moments.begin() + static_cast<std::ptrdiff_t>(moments.size() * part / kParts);
+    const auto end =
+        moments.begin() + static_cast<std::ptrdiff_t>(moments.size() * (part + 1) / kParts);
+    if (begin == end) continue;
+    std::stable_sort(begin, end, more);
+    chosen.push_back(*begin);
+    begin->bytes = -1;
+  }
+  std::stable_sort(moments.begin(), moments.end(), more);
+  for (size_t i = 0; i < std::min(kMost, moments.size()) && moments[i].bytes >= 0; ++i) {
+    chosen.push_back(moments[i]);
+  }
+  std::stable_sort(chosen.begin(), chosen.end(), more);
+  const auto affordable = static_cast<size_t>(std::max<int64_t>(kMaxWork / work, 1));
+  if (chosen.size() > affordable) chosen.resize(affordable);
+  return chosen;
+}
+
+class GraphCurveBuilder {
+ public:
+  explicit GraphCurveBuilder(const Graph& graph) : graph_(graph), needs_(graph) {}
+
+  std::vector<TimeStepCurve> Run() {
+    std::vector<TimeStepCurve> time_steps;
+    for (const GraphMoment& moment : Chosen(needs_.AlongLongestPath(), needs_.work())) {
+      const TimeStepNeeds needs = needs_.At(moment);
+      if (needs.all >= static_cast<double>(kMaxTotal)) continue;
+      Group(needs);
+      RecomputeHull sum;
+      sum.held = needs.beside;
+      for (const std::vector<int>& members : groups_) {
+        if (!members.empty()) AddHulls(needs, members, &sum);
+      }
+      time_steps.emplace_back(sum.held, needs.before, needs.after, std::move(sum.steps));
     }
     return time_steps;
   }
 
  private:
-  // Of these the ones that need most memory, overall and in each part of a longest path, are looked at.
-  static constexpr size_t kParts = 12;
-  static constexpr size_t kMost = 12;
-  // Vertices and inputs that are looked at for all time steps together.
-  static constexpr int64_t kMaxWork = 20000000;
   // Beyond, what ops need of each other is not looked at.
   static constexpr size_t kMaxCells = 96;
-
-  std::vector<GraphMoment> Chosen() {
-    std::vector<GraphMoment> moments = needs_.AlongLongestPath();
-    const auto more = [](const GraphMoment& a, const GraphMoment& b) { return a.bytes > b.bytes; };
-    std::vector<GraphMoment> chosen;
-    for (size_t part = 0; part < kParts; ++part) {
-      const auto begin =
-          moments.begin() + static_cast<std::ptrdiff_t>(moments.size() * part / kParts);
-      const auto end =
-          moments.begin() + static_cast<std::ptrdiff_t>(moments.size() * (part + 1) / kParts);
-      if (begin == end) continue;
-      std::stable_sort(begin, end, more);
-      chosen.push_back(*begin);
-      begin->bytes = -1;
-    }
-    std::stable_sort(moments.begin(), moments.end(), more);
-    for (size_t i = 0; i < std::min(kMost, moments.size()) && moments[i].bytes >= 0; ++i) {
-      chosen.push_back(moments[i]);
-    }
-    std::stable_sort(chosen.begin(), chosen.end(), more);
-    const auto affordable = static_cast<size_t>(std::max<int64_t>(kMaxWork / needs_.work(), 1));
-    if (chosen.size() > affordable) chosen.resize(affordable);
-    return chosen;
-  }
-
-  std::optional<RecomputeCurve::TimeStep> Solve(const TimeStepNeeds& needs) {
-    Group(needs);
-    if (needs.all >= static_cast<double>(kMaxTotal)) return std::nullopt;
-    RecomputeHull sum;
-    sum.held = needs.beside;
-    for (const std::vector<int>& members : groups_) {
-      if (!members.empty()) AddHulls(needs, members, &sum);
-    }
-    RecomputeCurve::TimeStep result;
-    result.all = sum.held;
-    std::stable_sort(sum.steps.begin(), sum.steps.end(), [](const HullStep& a, const HullStep& b) {
-      return int128(a.time) * b.bytes < int128(b.time) * a.bytes;
-    });
-    RecomputeCurve::Corner corner = {0, 0};
-    for (const HullStep& step : sum.steps) {
-      corner.bytes += step.bytes;
-      corner.time += step.time;
-      result.corners.push_back(corner);
-    }
-    return result;
-  }
 
   // Vertices whose choices depend on each other, in groups.
   void Group(const TimeStepNeeds& needs) {
@@ -197,27 +282,103 @@ class RecomputeCurveBuilder {
   RecomputeHull simple_;
 };
 
-RecomputeCurve::RecomputeCurve(const Graph& graph) {
-  if (graph.has_backwards() && graph.size() > 0) {
-    time_steps_ = RecomputeCurveBuilder(graph).Run();
+// The time steps of stage l: its backward, and the forward that last saves what this uses.
+class ChainCurveBuilder {
+ public:
+  explicit ChainCurveBuilder(const Chain& chain) : chain_(chain) {
+    const int last = chain.length() + 1;
+    least_gradient_.assign(Index(last) + 1, chain.gradient(last));
+    for (int l = last; l >= 1; --l) {
+      const size_t above = Index(std::min(l + 1, last));
+      least_gradient_[Index(l)] = std::min(least_gradient_[above], chain.gradient(l));
+    }
   }
+
+  std::vector<TimeStepCurve> Run() {
+    std::vector<Moment> moments;
+    Bytes below;
+    for (int l = 1; l <= chain_.length() + 1; ++l) {
+      for (const bool backward : {false, true}) {
+        moments.push_back({l, backward, (below + Own(l, backward)).value()});
+      }
+      below += chain_.stage(l).saved;
+    }
+    std::vector<TimeStepCurve> time_steps;
+    for (const Moment& moment : Chosen(std::move(moments), chain_.length() + 1)) {
+      // `bytes` of the moment are of all that it needs.
+      time_steps.push_back(CurveOf(moment));
+    }
+    return time_steps;
+  }
+
+ private:
+  struct Moment {
+    int stage;
+    bool backward;
+    int64_t bytes;  // where all is held that is needed later
+  };
+
+  // What the time step takes beside what is needed later of stages below; a^0 among it, which backward 1 needs.
+  Bytes Own(int l, bool backward) const {
+    const Stage& s = chain_.stage(l);
+    const bool may_stop = s.stops() && s.recomputable();
+    Bytes own = s.saved;
+    if (backward) {
+      if (may_stop) own = s.stopped_saved();
+      own += s.output_gradient + s.backward_overhead;
+    } else {
+      own += least_gradient_[Index(l)] + s.forward_saving_overhead;
+      if (may_stop) {
+        own = std::min(own, s.stopped_saved() + s.output_gradient + s.stopped_overhead());
+      }
+    }
+    return chain_.activation(0) + own;
+  }
+
+  TimeStepCurve CurveOf(const Moment& moment) const {
+    std::vector<HullStep> steps;
+    Nanos before, after;
+    for (int i = 1; i <= chain_.length() + 1; ++i) {
+      const Stage& s = chain_.stage(i);
+      if (i < moment.stage || moment.backward) before += s.forward_time;
+      if (i <= moment.stage) after += s.backward_time;
+      if (i > moment.stage && moment.backward) before += s.backward_time;
+      if (i < moment.stage && s.recomputable() && s.saved > Bytes(0)) {
+        steps.push_back({s.saved.value(), s.stopped_time().value()});
+      }
+    }
+    return TimeStepCurve(moment.bytes, before, after, std::move(steps));
+  }
+
+  const Chain& chain_;
+  std::vector<Bytes> least_gradient_;  // of a stage or one above
+};
+
+std::vector<TimeStepCurve> CurvesOf(const Chain& chain) { return ChainCurveBuilder(chain).Run(); }
+
+std::vector<TimeStepCurve> CurvesOf(const Graph& graph) {
+  if (!graph.has_backwards() || graph.size() == 0) return {};
+  return GraphCurveBuilder(graph).Run();
 }
 
-Nanos RecomputeCurve::At(Bytes budget) const {
+}  // namespace
+
+RecomputeCurve::RecomputeCurve(const Problem& problem)
+    : ideal_time_(IdealTime(problem)),
+      time_steps_(std::visit([](const auto& kind) { return CurvesOf(kind); }, problem)) {}
+
+Nanos RecomputeCurve::RepeatedWithin(Bytes budget) const {
   int64_t most = 0;
-  for (const TimeStep& time_step : time_steps_) {
-    if (time_step.all <= budget.value() || time_step.corners.empty()) continue;
-    const std::vector<Corner>& corners = time_step.corners;
-    const int64_t lacking =
-        std::min(time_step.all - std::max<int64_t>(budget.value(), 0), corners.back().bytes);
-    const auto at =
-        std::lower_bound(corners.begin(), corners.end(), lacking,
-                         [](const Corner& c, int64_t bytes) { return c.bytes < bytes; });
-    const Corner before = at == corners.begin() ? Corner{0, 0} : *(at - 1);
-    const int128 bytes = at->bytes - before.bytes;
-    const int128 part = int128(at->time - before.time) * (lacking - before.bytes);
-    // Makespans are whole.
-    most = std::max(most, before.time + static_cast<int64_t>((part + bytes - 1) / bytes));
+  for (const TimeStepCurve& step : time_steps_) {
+    most = std::max(most, step.Repeated(budget.value()));
+  }
+  return Nanos(most);
+}
+
+Nanos RecomputeCurve::MakespanWithin(Bytes budget, const TransferModel& link) const {
+  int64_t most = ideal_time_.value();
+  for (const TimeStepCurve& step : time_steps_) {
+    most = std::max(most, step.Makespan(budget.value(), ideal_time_.value(), link));
   }
   return Nanos(most);
 }

@@ -1,40 +1,59 @@
-// What has to run again at some time step of a graph, for every budget at once: for each of some time steps a convex
-// function of memory, made of hulls of ops that depend on each other (../algorithms.md, "What is needed to run again").
-// Immutable.
+// What has to run again at some time step of a chain or graph, for every budget at once: for each of some time steps a
+// convex function of memory, of a graph made of hulls of ops that depend on each other (../algorithms.md). Of schedules
+// with nothing on the communication stream. Immutable.
 #ifndef STOWAGE_SOLVERS_SCHEDULE_INTERNAL_RECOMPUTE_CURVE_H_
 #define STOWAGE_SOLVERS_SCHEDULE_INTERNAL_RECOMPUTE_CURVE_H_
 
 #include <cstdint>
 #include <vector>
 
-#include "solvers/model/graph.h"
+#include "solvers/model/problem.h"
+#include "solvers/model/transfer_model.h"
 #include "solvers/model/units.h"
+#include "solvers/schedule/internal/recompute_hull.h"
 
 namespace stowage {
 
-class RecomputeCurve {
+// Of one time step.
+class TimeStepCurve {
  public:
-  // O(V + E) for each time step that is looked at, of which there are some tens, fewer on very large graphs. Of a
-  // compute DAG it is 0 everywhere.
-  explicit RecomputeCurve(const Graph& graph);
+  // `all`: bytes where nothing runs again, less than kMaxTotal; `before`, `after`: the time of forwards and backwards
+  // that end before it for sure, and that start with it or later. O(steps * log).
+  TimeStepCurve(int64_t all, Nanos before, Nanos after, std::vector<HullStep> steps);
 
-  // No schedule without transfers, and with nothing on the communication stream, within the budget repeats forwards for
-  // less. Never rises with the budget. O(time steps * log V).
-  Nanos At(Bytes budget) const;
+  // Of forwards, at least, where so many bytes are held, on the device or on the host.
+  int64_t Repeated(int64_t bytes) const;
+  // Of the whole schedule, with so many bytes on the device.
+  int64_t Makespan(int64_t bytes, int64_t ideal_time, const TransferModel& link) const;
 
  private:
-  // Of one time step: giving up `bytes` of what is held takes `time`, in fractions the next step's too.
+  // Giving up the bytes takes the time: sums of steps, in order of time per byte.
   struct Corner {
     int64_t bytes, time;
   };
-  struct TimeStep {
-    int64_t all = 0;  // bytes where nothing runs again
-    std::vector<Corner> corners;
-  };
 
-  friend class RecomputeCurveBuilder;
+  // What costs no more than to copy it to the host.
+  Corner CheaperThan(const CopyCost& copy) const;
 
-  std::vector<TimeStep> time_steps_;
+  int64_t all_;
+  int64_t before_, after_;
+  std::vector<Corner> corners_;
+};
+
+class RecomputeCurve {
+ public:
+  // O(L log L), or O(V log V + E), for each time step that is looked at, of which there are some tens, fewer on very large
+  // problems. Of a compute DAG there are none.
+  explicit RecomputeCurve(const Problem& problem);
+
+  // No schedule without transfers within the budget repeats forwards for less. Never rises with the budget.
+  Nanos RepeatedWithin(Bytes budget) const;
+  // No schedule within the budget takes less with the link, which must be valid. Never rises with the budget.
+  Nanos MakespanWithin(Bytes budget, const TransferModel& link) const;
+
+ private:
+  Nanos ideal_time_;
+  std::vector<TimeStepCurve> time_steps_;
 };
 
 }  // namespace stowage

@@ -114,19 +114,37 @@ std::vector<GraphMoment> GraphMoments::AlongLongestPath() const {
 }
 
 TimeStepNeeds GraphMoments::At(const GraphMoment& moment) const {
+  const int p = moment.vertex;
   LaterNeeds later(graph_, versions_);
-  later.AddAncestors(moment.vertex);
+  later.AddAncestors(p);
   Own own = OwnAt(moment);
-  if (moment.backward) AddGradientsOfOthers(moment.vertex, later.below(), &own);
+  std::vector<bool> above(Index(graph_.size()), false);
+  above[Index(p)] = true;
   TimeStepNeeds needs;
+  if (moment.backward) {
+    above = Above(p);
+    AddGradientsOfOthers(above, later.below(), &own);
+    // All that reads it has run backward.
+    needs.before = ForwardTimeUpTo(above);
+  } else {
+    needs.before = ForwardTimeUpTo(above) - graph_.vertex(p).forward_time;
+  }
+  for (int q = 0; q < graph_.size(); ++q) {
+    const Nanos time = graph_.vertex(q).backward_time;
+    if (later.below()[Index(q)] || q == p) {
+      needs.after += time;
+    } else if (above[Index(q)]) {
+      needs.before += time;
+    }
+  }
   needs.beside = own.bytes;
   needs.all = later.bytes() + static_cast<double>(own.bytes);
   needs.output_needed = later.outputs();
   needs.extras_needed = later.below();
   needs.output_held.assign(Index(graph_.size()), false);
   for (const int maker : own.outputs) needs.output_held[Index(maker)] = true;
-  for (int p = 0; p < graph_.size(); ++p) {
-    if (graph_.vertex(p).extra_saved == Bytes(0)) needs.extras_needed[Index(p)] = false;
+  for (int q = 0; q < graph_.size(); ++q) {
+    if (graph_.vertex(q).extra_saved == Bytes(0)) needs.extras_needed[Index(q)] = false;
   }
   return needs;
 }
@@ -169,14 +187,21 @@ int64_t GraphMoments::ForwardBytes(int p) const {
   return need.value();
 }
 
-void GraphMoments::AddGradientsOfOthers(int p, const std::vector<bool>& below, Own* own) const {
+std::vector<bool> GraphMoments::Above(int p) const {
   std::vector<bool> above(Index(graph_.size()), false);
-  std::vector<int> storages;
   above[Index(p)] = true;
   for (int q = p; q < graph_.size(); ++q) {
     for (const GraphInput& input : graph_.vertex(q).inputs) {
       if (above[Index(From(input))]) above[Index(q)] = true;
     }
+  }
+  return above;
+}
+
+void GraphMoments::AddGradientsOfOthers(const std::vector<bool>& above,
+                                        const std::vector<bool>& below, Own* own) const {
+  std::vector<int> storages;
+  for (int q = 0; q < graph_.size(); ++q) {
     if (!above[Index(q)]) continue;
     for (const GraphInput& input : graph_.vertex(q).inputs) {
       const int storage = graph_.storage(From(input));
@@ -188,6 +213,19 @@ void GraphMoments::AddGradientsOfOthers(int p, const std::vector<bool>& below, O
     if (std::binary_search(own->gradients.begin(), own->gradients.end(), storage)) continue;
     own->bytes += graph_.vertex(storage).output_gradient.value();
   }
+}
+
+Nanos GraphMoments::ForwardTimeUpTo(std::vector<bool> last) const {
+  Nanos time;
+  for (int q = graph_.size() - 1; q >= 0; --q) {
+    if (!last[Index(q)]) continue;
+    time += graph_.vertex(q).forward_time;
+    for (size_t k = 0; k < graph_.vertex(q).inputs.size(); ++k) {
+      last[Index(From(graph_.vertex(q).inputs[k]))] = true;
+      last[Index(versions_.read(q, k))] = true;
+    }
+  }
+  return time;
 }
 
 }  // namespace stowage

@@ -7,6 +7,7 @@
 
 #include "solvers/model/graph.h"
 #include "solvers/model/index.h"
+#include "solvers/model/units.h"
 #include "solvers/schedule/graph_liveness.h"
 
 namespace stowage {
@@ -25,6 +26,9 @@ struct TimeStepNeeds {
   int64_t beside = 0;                              // bytes: all that the time step takes itself
   double all =
       0;  // bytes beside what is needed later; of a storage for each of its versions, so that it may be any number
+
+  // Of forwards and backwards that end before it for sure, and of those that start with it or later.
+  Nanos before, after;
 
   // Whether it is held, or costs nothing to hold.
   bool IsThere(const Graph& graph, int maker) const {
@@ -62,8 +66,13 @@ class GraphMoments {
 
   Own OwnAt(const GraphMoment& moment) const;
   int64_t ForwardBytes(int p) const;
-  // The gradients of ancestors to which a descendant has contributed.
-  void AddGradientsOfOthers(int p, const std::vector<bool>& below, Own* own) const;
+  // p and what reads it, directly or not.
+  std::vector<bool> Above(int p) const;
+  // The gradients of ancestors to which p or a descendant has contributed.
+  void AddGradientsOfOthers(const std::vector<bool>& above, const std::vector<bool>& below,
+                            Own* own) const;
+  // Forwards of `last` and of all that they read, directly or not.
+  Nanos ForwardTimeUpTo(std::vector<bool> last) const;
   int64_t StorageBytes(int maker) const { return graph_.bytes(graph_.storage(maker)).value(); }
 
   const Graph& graph_;

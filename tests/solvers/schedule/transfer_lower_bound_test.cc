@@ -56,7 +56,7 @@ TEST(TransferLowerBound, WeighsTransfersAgainstRecomputing) {
 
 TEST(TransferLowerBound, IsNeverAboveARandomSchedule) {
   std::mt19937_64 rng(1);
-  int above_ideal = 0, below_without = 0;
+  int above_ideal = 0, below_without = 0, stronger = 0;
   for (int i = 0; i < 2000; ++i) {
     const Chain chain = testing::RandomChain(1 + i % 7, testing::VariedOptions(i), &rng);
     TransferModel link = testing::RandomTransferModel(&rng);
@@ -66,6 +66,10 @@ TEST(TransferLowerBound, IsNeverAboveARandomSchedule) {
     if (i % 2 == 0) link.host_memory = s.host_peak;
     const Nanos bound = MakespanLowerBound(Instance(chain, link), s.peak);
     ASSERT_LE(bound, s.makespan) << testing::Describe(chain) << '\n' << ScheduleText(schedule);
+    const Nanos strongest = StrongestMakespanLowerBound(Instance(chain, link), s.peak);
+    ASSERT_LE(strongest, s.makespan) << testing::Describe(chain) << '\n' << ScheduleText(schedule);
+    EXPECT_GE(strongest, bound);
+    stronger += strongest > bound ? 1 : 0;
     EXPECT_GE(bound, chain.ideal_time());
     EXPECT_LE(bound, MakespanLowerBound(chain, s.peak));
     above_ideal += bound > chain.ideal_time() ? 1 : 0;
@@ -73,6 +77,7 @@ TEST(TransferLowerBound, IsNeverAboveARandomSchedule) {
   }
   EXPECT_GT(above_ideal, 20);
   EXPECT_GT(below_without, 20);
+  EXPECT_GT(stronger, 20);
 }
 
 TEST(TransferLowerBound, IsNeverAboveARandomScheduleOfAGraph) {
@@ -102,20 +107,46 @@ TEST(TransferLowerBound, IsNeverAboveARandomScheduleOfAGraph) {
   EXPECT_GT(below_without, 20);
 }
 
+using BoundOf = Nanos(const Instance&, Bytes);
+
 TEST(TransferLowerBound, NeverRisesWithTheBudget) {
   std::mt19937_64 rng(2);
-  for (int i = 0; i < 100; ++i) {
-    const Chain chain = testing::RandomChain(1 + i % 12, testing::VariedOptions(i), &rng);
-    const TransferModel link = testing::RandomTransferModel(&rng);
-    const Bytes most = Evaluator(chain).Run(StoreAllSchedule(chain))->peak;
-    Nanos before = MakespanLowerBound(Instance(chain, link), Bytes(0));
-    for (Bytes budget(1); budget <= most; budget += Bytes(1)) {
-      const Nanos bound = MakespanLowerBound(Instance(chain, link), budget);
-      ASSERT_LE(bound, before) << budget.value() << '\n' << testing::Describe(chain);
-      before = bound;
+  for (BoundOf* const bound_of : {MakespanLowerBound, StrongestMakespanLowerBound}) {
+    for (int i = 0; i < 100; ++i) {
+      const Chain chain = testing::RandomChain(1 + i % 12, testing::VariedOptions(i), &rng);
+      const Instance instance = Instance(chain, testing::RandomTransferModel(&rng)).Remembering();
+      const Bytes most = instance.store_all()->peak;
+      Nanos before = bound_of(instance, Bytes(0));
+      for (Bytes budget(1); budget <= most; budget += Bytes(1)) {
+        const Nanos bound = bound_of(instance, budget);
+        ASSERT_LE(bound, before) << budget.value() << '\n' << testing::Describe(chain);
+        before = bound;
+      }
+      EXPECT_EQ(before, chain.ideal_time());
     }
-    EXPECT_EQ(before, chain.ideal_time());
   }
+}
+
+// What leaves before the loss does so beside the forwards; what returns, beside the backwards.
+TEST(StrongestTransferLowerBound, CopiesEachWayTakeTheirSideOfTheLoss) {
+  ChainSpec spec;
+  Stage s;
+  s.forward_time = Nanos(100);
+  s.backward_time = Nanos(200);
+  s.saved = Bytes(100);
+  spec.stages.assign(4, s);
+  const Chain chain = *Chain::Create(spec);
+  const auto above_ideal = [&chain](const TransferModel& link, int64_t budget) {
+    const Instance instance(chain, link);
+    return (StrongestMakespanLowerBound(instance, Bytes(budget)) - chain.ideal_time()).value();
+  };
+  EXPECT_EQ(MakespanLowerBound(Instance(chain, Link(4, 1)), Bytes(200)), chain.ideal_time());
+  // 200 bytes leave in 400 ns at 2 ns each, beside the forwards.
+  EXPECT_EQ(above_ideal(Link(2, 2), 200), 0);
+  // At 4 ns each 100 bytes do, and the next one before the loss is held up; the rest is computed again, 1 ns each.
+  EXPECT_EQ(above_ideal(Link(4, 1), 200), 99);
+  // At 5 ns each 160 bytes return beside the backwards, and 6 or 7 beside the 34 that are computed again.
+  EXPECT_EQ(above_ideal(Link(1, 5), 200), 34);
 }
 
 TEST(TransferLowerBound, HoldsForTheLargestNumbers) {

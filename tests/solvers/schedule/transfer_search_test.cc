@@ -40,7 +40,8 @@ Drawn DrawInstance(int length, int i, std::mt19937_64* rng) {
 }
 
 struct Counts {
-  int found = 0, infeasible = 0, faster = 0, newly_feasible = 0, waits = 0, at_bound = 0;
+  int found = 0, infeasible = 0, faster = 0, newly_feasible = 0, waits = 0, at_bound = 0,
+      at_strongest = 0;
 };
 
 void Check(const Drawn& x, Counts* counts) {
@@ -66,6 +67,11 @@ void Check(const Drawn& x, Counts* counts) {
   const Nanos bound = MakespanLowerBound(Instance(x.chain, x.transfers), Bytes(x.budget));
   EXPECT_LE(bound.value(), with->makespan) << Describe(x.chain) << ScheduleText(with->schedule);
   counts->at_bound += bound.value() == with->makespan ? 1 : 0;
+  const Nanos strongest =
+      StrongestMakespanLowerBound(Instance(x.chain, x.transfers), Bytes(x.budget));
+  EXPECT_LE(strongest.value(), with->makespan) << Describe(x.chain) << ScheduleText(with->schedule);
+  EXPECT_GE(strongest, bound);
+  counts->at_strongest += strongest.value() == with->makespan ? 1 : 0;
 }
 
 TEST(TransferSearch, ReplaysAsClaimedAndKeepsTheBound) {
