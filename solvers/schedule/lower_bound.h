@@ -15,7 +15,7 @@ namespace stowage {
 // bound without it, and as long as that one takes times the bits of a size.
 Nanos MakespanLowerBound(const Instance& instance, Bytes budget);
 
-// At least MakespanLowerBound; never rises with the budget. Where the two are one it costs as much.
+// At least MakespanLowerBound, of graphs and with a link never rising with the budget either.
 //   - Of a chain without a link it is exact about stages being whole; where it proves that no schedule fits, it is the
 //     ideal time and twice all forwards that may be repeated. The work is limited to some 20 milliseconds beside
 //     MakespanLowerBound: where that does not do (from some 300 stages on, or where budgets are small), it is what is

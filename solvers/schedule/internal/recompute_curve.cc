@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <utility>
 #include <variant>
@@ -24,19 +25,6 @@ bool CostsLess(const HullStep& a, const HullStep& b) {
   return int128(a.time) * b.bytes < int128(b.time) * a.bytes;
 }
 
-// Rounded down, without latency; no more than any sum of times.
-int64_t CopyNanos(const CopyCost& copy, int64_t bytes) {
-  const int128 time = int128(bytes) * kNanosPerSecond / copy.bytes_per_second;
-  return static_cast<int64_t>(std::min(time, int128(kMaxTimeTotal)));
-}
-
-// Copies take whole nanoseconds.
-int64_t WholeCopyNanos(const CopyCost& copy, int64_t bytes) {
-  const int128 time =
-      (int128(bytes) * kNanosPerSecond + copy.bytes_per_second - 1) / copy.bytes_per_second;
-  return static_cast<int64_t>(std::min(time, int128(kMaxTimeTotal)));
-}
-
 // The least of max(falling(x), rising(x)) for x in 0..last.
 template <class Falling, class Rising>
 int64_t LeastOfLarger(int64_t last, const Falling& falling, const Rising& rising) {
@@ -53,7 +41,41 @@ int64_t LeastOfLarger(int64_t last, const Falling& falling, const Rising& rising
   return low == 0 ? rising(0) : std::min(rising(low), falling(low - 1));
 }
 
+// The most bytes up to `most` that take no more than the time; 0 takes none.
+int64_t LastWithin(int64_t most, int64_t time, const CopySide& side) {
+  int64_t low = 0, high = most;
+  while (low < high) {
+    const int64_t middle = high - (high - low) / 2;
+    if (side.RoundedUp(middle) <= time) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return low;
+}
+
 }  // namespace
+
+CopySide::CopySide(const CopyCost& copy, const std::vector<CopyLimit>& limits)
+    : copy_(copy), limits_(limits) {
+  int128 delay = 0;
+  for (const CopyLimit& limit : limits) {
+    delay = std::max(
+        delay, int128(limit.time) * copy.bytes_per_second - int128(limit.bytes) * kNanosPerSecond);
+    delays_.push_back(delay);
+  }
+}
+
+int64_t CopySide::Time(int64_t bytes, int64_t more) const {
+  const auto reached =
+      std::lower_bound(limits_.begin(), limits_.end(), bytes,
+                       [](const CopyLimit& limit, int64_t b) { return limit.bytes < b; }) -
+      limits_.begin();
+  const int128 delay = reached == 0 ? 0 : delays_[static_cast<size_t>(reached) - 1];
+  const int128 time = (int128(bytes) * kNanosPerSecond + delay + more) / copy_.bytes_per_second;
+  return static_cast<int64_t>(std::min(time, int128(kMaxTimeTotal)));
+}
 
 TimeStepCurve::TimeStepCurve(int64_t all, Nanos before, Nanos after, std::vector<HullStep> steps)
     : all_(all), before_(before.value()), after_(after.value()) {
@@ -90,28 +112,29 @@ TimeStepCurve::Corner TimeStepCurve::CheaperThan(const CopyCost& copy) const {
   return last;
 }
 
-int64_t TimeStepCurve::Makespan(int64_t bytes, int64_t ideal_time,
-                                const TransferModel& link) const {
+int64_t TimeStepCurve::Makespan(int64_t bytes, int64_t ideal_time, const CopySide& to_host,
+                                const CopySide& to_device, Bytes host_memory) const {
   bytes = std::max<int64_t>(bytes, 0);
   if (all_ <= bytes) return ideal_time;
   const int64_t lacking = all_ - bytes;
-  const int64_t most = std::min(lacking, link.host_memory.value());
+  const int64_t most = std::min(lacking, host_memory.value());
   const auto computed = [&](int64_t on_host) { return ideal_time + Repeated(bytes + on_host); };
   const auto copied = [&](int64_t on_host) {
-    return std::max(before_, WholeCopyNanos(link.to_host, on_host)) +
-           WholeCopyNanos(link.to_device, on_host);
+    return std::max(before_, to_host.RoundedUp(on_host)) + to_device.RoundedUp(on_host);
   };
   // So many bytes leave beside what is computed before the time step, if all is that may be.
-  const int128 room = int128(ideal_time - after_) * link.to_host.bytes_per_second / kNanosPerSecond;
-  const int64_t beside = static_cast<int64_t>(std::min(room, int128(most)));
+  const int64_t beside = LastWithin(most, ideal_time - after_, to_host);
   if (beside == most) return LeastOfLarger(most, computed, copied);
   // Each further byte holds up what comes after the time step, and saves the dearest repeats.
-  const Corner cheap = CheaperThan(link.to_host);
+  const Corner cheap = CheaperThan(to_host.copy());
   const int64_t best = lacking - cheap.bytes;
   if (best <= beside + 1) return LeastOfLarger(beside + 1, computed, copied);
-  const int64_t more =
-      std::max(after_ + CopyNanos(link.to_host, best) + cheap.time, copied(beside + 1));
-  return std::min(LeastOfLarger(beside, computed, copied), std::max(more, ideal_time));
+  const int128 further =
+      int128(best - beside - 1) * kNanosPerSecond / to_host.copy().bytes_per_second;
+  const int64_t held_up = after_ + to_host.RoundedDown(beside + 1) + cheap.time +
+                          static_cast<int64_t>(std::min(further, int128(kMaxTimeTotal)));
+  return std::min(LeastOfLarger(beside, computed, copied),
+                  std::max({held_up, copied(beside + 1), ideal_time}));
 }
 
 namespace {
@@ -146,6 +169,19 @@ std::vector<Moment> Chosen(std::vector<Moment> moments, int64_t work) {
   return chosen;
 }
 
+// Of times and the bytes that have them.
+std::vector<CopyLimit> LimitsOf(std::vector<CopyLimit> timed) {
+  std::sort(timed.begin(), timed.end(),
+            [](const CopyLimit& a, const CopyLimit& b) { return a.time < b.time; });
+  std::vector<CopyLimit> limits;
+  int64_t sooner = 0;
+  for (const CopyLimit& one : timed) {
+    if (limits.empty() || limits.back().time < one.time) limits.push_back({sooner, one.time});
+    sooner += one.bytes;
+  }
+  return limits;
+}
+
 class GraphCurveBuilder {
  public:
   explicit GraphCurveBuilder(const Graph& graph) : graph_(graph), needs_(graph) {}
@@ -164,6 +200,64 @@ class GraphCurveBuilder {
       time_steps.emplace_back(sum.held, needs.before, needs.after, std::move(sum.steps));
     }
     return time_steps;
+  }
+
+  // Of storages and extras: no sooner than a path of forwards up to the op that makes them.
+  std::vector<CopyLimit> Made() const {
+    std::vector<int64_t> end(Index(graph_.size()), 0);
+    std::vector<CopyLimit> timed;
+    for (int p = 0; p < graph_.size(); ++p) {
+      const Vertex& v = graph_.vertex(p);
+      int64_t& time = end[Index(p)];
+      for (const GraphInput& input : v.inputs) {
+        time = std::max(time, end[Index(static_cast<int>(input.vertex))]);
+      }
+      time += v.forward_time.value();
+      timed.push_back({(graph_.bytes(p) + v.extra_saved).value(), time});
+    }
+    return LimitsOf(std::move(timed));
+  }
+
+  // No later than before a path of backwards, down from one that needs them or, in the end, what they are read for.
+  std::vector<CopyLimit> Due() const {
+    constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+    std::vector<int64_t> backward(Index(graph_.size()), 0);  // from its start to the end
+    for (int p = 0; p < graph_.size(); ++p) {
+      for (const GraphInput& input : graph_.vertex(p).inputs) {
+        backward[Index(p)] =
+            std::max(backward[Index(p)], backward[Index(static_cast<int>(input.vertex))]);
+      }
+      backward[Index(p)] += graph_.vertex(p).backward_time.value();
+    }
+    std::vector<int64_t> output(backward.size(), kNever), storage(backward.size(), kNever);
+    std::vector<CopyLimit> timed;
+    const GraphVersions& versions = needs_.versions();
+    const auto use = [&output](int maker, int64_t time) {
+      output[Index(maker)] = std::min(output[Index(maker)], time);
+    };
+    for (int p = graph_.size() - 1; p >= 0; --p) {
+      const Vertex& v = graph_.vertex(p);
+      if (v.backward_needs_output) use(versions.made(p), backward[Index(p)]);
+      // What a forward is run for.
+      int64_t made = versions.made(p) == p ? output[Index(p)] : kNever;
+      if (v.extra_saved > Bytes(0)) {
+        made = std::min(made, backward[Index(p)]);
+        timed.push_back({v.extra_saved.value(), backward[Index(p)]});
+      }
+      for (size_t k = 0; k < v.inputs.size(); ++k) {
+        use(versions.read(p, k), made);
+        if (v.inputs[k].backward_needs) use(versions.read(p, k), backward[Index(p)]);
+      }
+    }
+    for (int p = 0; p < graph_.size(); ++p) {
+      int64_t& time = storage[Index(graph_.storage(p))];
+      time = std::min(time, output[Index(p)]);
+    }
+    for (int p = 0; p < graph_.size(); ++p) {
+      if (storage[Index(p)] != kNever)
+        timed.push_back({graph_.bytes(p).value(), storage[Index(p)]});
+    }
+    return LimitsOf(std::move(timed));
   }
 
  private:
@@ -305,10 +399,31 @@ class ChainCurveBuilder {
     }
     std::vector<TimeStepCurve> time_steps;
     for (const Moment& moment : Chosen(std::move(moments), chain_.length() + 1)) {
-      // `bytes` of the moment are of all that it needs.
       time_steps.push_back(CurveOf(moment));
     }
     return time_steps;
+  }
+
+  // a^0 is there; what a stage saves, once its first forward has ended.
+  std::vector<CopyLimit> Made() const {
+    std::vector<CopyLimit> timed = {{chain_.activation(0).value(), 0}};
+    Nanos time;
+    for (int l = 1; l <= chain_.length() + 1; ++l) {
+      time += chain_.stage(l).forward_time;
+      timed.push_back({chain_.stage(l).saved.value(), time.value()});
+    }
+    return LimitsOf(std::move(timed));
+  }
+
+  // Before its backward, and backward 1.
+  std::vector<CopyLimit> Due() const {
+    Nanos time = chain_.stage(1).backward_time;
+    std::vector<CopyLimit> timed = {{chain_.activation(0).value(), time.value()}};
+    for (int l = 1; l <= chain_.length() + 1; ++l) {
+      if (l > 1) time += chain_.stage(l).backward_time;
+      timed.push_back({chain_.stage(l).saved.value(), time.value()});
+    }
+    return LimitsOf(std::move(timed));
   }
 
  private:
@@ -354,18 +469,21 @@ class ChainCurveBuilder {
   std::vector<Bytes> least_gradient_;  // of a stage or one above
 };
 
-std::vector<TimeStepCurve> CurvesOf(const Chain& chain) { return ChainCurveBuilder(chain).Run(); }
-
-std::vector<TimeStepCurve> CurvesOf(const Graph& graph) {
-  if (!graph.has_backwards() || graph.size() == 0) return {};
-  return GraphCurveBuilder(graph).Run();
-}
-
 }  // namespace
 
-RecomputeCurve::RecomputeCurve(const Problem& problem)
-    : ideal_time_(IdealTime(problem)),
-      time_steps_(std::visit([](const auto& kind) { return CurvesOf(kind); }, problem)) {}
+RecomputeCurve::RecomputeCurve(const Problem& problem) : ideal_time_(IdealTime(problem)) {
+  const auto build = [this](auto builder) {
+    time_steps_ = builder.Run();
+    made_ = builder.Made();
+    due_ = builder.Due();
+  };
+  if (const Chain* chain = std::get_if<Chain>(&problem)) {
+    build(ChainCurveBuilder(*chain));
+  } else if (const Graph& graph = std::get<Graph>(problem);
+             graph.has_backwards() && graph.size() > 0) {
+    build(GraphCurveBuilder(graph));
+  }
+}
 
 Nanos RecomputeCurve::RepeatedWithin(Bytes budget) const {
   int64_t most = 0;
@@ -376,9 +494,11 @@ Nanos RecomputeCurve::RepeatedWithin(Bytes budget) const {
 }
 
 Nanos RecomputeCurve::MakespanWithin(Bytes budget, const TransferModel& link) const {
+  const CopySide to_host(link.to_host, made_), to_device(link.to_device, due_);
   int64_t most = ideal_time_.value();
   for (const TimeStepCurve& step : time_steps_) {
-    most = std::max(most, step.Makespan(budget.value(), ideal_time_.value(), link));
+    most = std::max(most, step.Makespan(budget.value(), ideal_time_.value(), to_host, to_device,
+                                        link.host_memory));
   }
   return Nanos(most);
 }

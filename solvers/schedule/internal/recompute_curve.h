@@ -7,12 +7,40 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/numeric/int128.h"
 #include "solvers/model/problem.h"
 #include "solvers/model/transfer_model.h"
 #include "solvers/model/units.h"
 #include "solvers/schedule/internal/recompute_hull.h"
 
 namespace stowage {
+
+// Of all bytes that may be on the host at once, those beyond `bytes` are there no sooner than `time` after the start of the
+// step, or are back no later than `time` before its end.
+struct CopyLimit {
+  int64_t bytes, time;
+};
+
+// How long bytes take one way, at least.
+class CopySide {
+ public:
+  // Limits of rising bytes and times, which must outlive it. O(limits).
+  CopySide(const CopyCost& copy, const std::vector<CopyLimit>& limits);
+
+  // Rounded down; what would reach kMaxTimeTotal is that.
+  int64_t RoundedDown(int64_t bytes) const { return Time(bytes, 0); }
+  // Copies take whole nanoseconds.
+  int64_t RoundedUp(int64_t bytes) const { return Time(bytes, copy_.bytes_per_second - 1); }
+  const CopyCost& copy() const { return copy_; }
+
+ private:
+  int64_t Time(int64_t bytes, int64_t more) const;
+
+  const CopyCost copy_;
+  const std::vector<CopyLimit>& limits_;
+  std::vector<absl::int128>
+      delays_;  // of a limit and those before it: the largest, times the bandwidth
+};
 
 // Of one time step.
 class TimeStepCurve {
@@ -24,7 +52,8 @@ class TimeStepCurve {
   // Of forwards, at least, where so many bytes are held, on the device or on the host.
   int64_t Repeated(int64_t bytes) const;
   // Of the whole schedule, with so many bytes on the device.
-  int64_t Makespan(int64_t bytes, int64_t ideal_time, const TransferModel& link) const;
+  int64_t Makespan(int64_t bytes, int64_t ideal_time, const CopySide& to_host,
+                   const CopySide& to_device, Bytes host_memory) const;
 
  private:
   // Giving up the bytes takes the time: sums of steps, in order of time per byte.
@@ -54,6 +83,7 @@ class RecomputeCurve {
  private:
   Nanos ideal_time_;
   std::vector<TimeStepCurve> time_steps_;
+  std::vector<CopyLimit> made_, due_;
 };
 
 }  // namespace stowage

@@ -60,6 +60,8 @@ def sections(quick, out):
                   "0.91 s for ResNet-50, 35 s for DenseNet-121 and 39 s for NASNet-A, of their solver on their machine."),
         made("graphs", "Time within a budget on graphs", "graph_budgets", ["FOLDER"], ["FOLDER", "vgg11"],
              "Exact bytes, modelled times; the lower bound is proven.", runs=3, limit_s=7200),
+        made("gaps", "Plans beside what is proven", "gap_table", ["--out=FOLDER"], ["--out=FOLDER", "--networks=vgg11"],
+             "Default plan, fast bound, strongest bound, and the gap between the first and the last; a link is half duplex.", limit_s=14400),
         made("placements", "Placements: how far a plan's blocks reach", "placement_extents", ["FOLDER"], ["FOLDER", "alexnet"],
              "Extent of the region over the evaluator's peak, by budgets in shares of plain training's. A dash: no plan within it.",
              limit_s=14400),

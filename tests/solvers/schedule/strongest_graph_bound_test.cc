@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -16,6 +17,8 @@
 #include "solvers/schedule/instance.h"
 #include "solvers/schedule/internal/recompute_hull.h"
 #include "solvers/schedule/lower_bound.h"
+#include "solvers/zoo/network_graph.h"
+#include "solvers/zoo/networks.h"
 #include "tests/solvers/graph_ops.h"
 #include "tests/solvers/graph_search.h"
 #include "tests/solvers/random_graph.h"
@@ -262,6 +265,38 @@ TEST(StrongestGraphBound, HoldsForTheLargestSizesAndTimes) {
   EXPECT_EQ(AboveIdeal(graph, int64_t{2} << 60), int64_t{1} << 57);
   EXPECT_EQ(AboveIdeal(graph, 0), int64_t{1} << 58);
   EXPECT_EQ(AboveIdeal(graph, INT64_MAX), 0);
+}
+
+// Of fixed modelled costs: what is proven, in ns above the ideal, at 20, 50 and 90% of plain training's peak, without a link
+// and with one of 24 GB/s.
+TEST(StrongestGraphBound, IsWhatItWasOfNetworks) {
+  struct Proven {
+    const char* network;
+    int64_t without[3], with[3];
+  };
+  const Proven kProven[] = {{"resnet18", {5600554, 2051212, 225019}, {1479525, 197796, 0}},
+                            {"densenet121", {18081918, 9128525, 1212027}, {12112916, 3988367, 0}},
+                            {"vgg16", {63267258, 13173511, 846006}, {1647126, 0, 0}}};
+  for (const Proven& proven : kProven) {
+    NetworkOptions options;
+    options.name = proven.network;
+    options.batch = 32;
+    const Graph graph = *GraphOf(*MakeNetwork(options), ModelledV100());
+    const Instance without = Instance(graph).Remembering();
+    TransferModel link;
+    link.to_host.bytes_per_second = link.to_device.bytes_per_second = 24000000000;
+    link.host_memory = Bytes(int64_t{1} << 50);
+    const Instance with = without.WithLink(link);
+    size_t i = 0;
+    for (const int64_t share : {20, 50, 90}) {
+      const Bytes budget(without.store_all()->peak.value() / 100 * share);
+      EXPECT_EQ((StrongestMakespanLowerBound(without, budget) - without.ideal_time()).value(),
+                proven.without[i]);
+      EXPECT_EQ((StrongestMakespanLowerBound(with, budget) - with.ideal_time()).value(),
+                proven.with[i]);
+      ++i;
+    }
+  }
 }
 
 // Neither width nor length may cost quadratic time; ops that all depend on each other are taken apart.

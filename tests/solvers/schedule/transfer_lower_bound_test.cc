@@ -127,7 +127,7 @@ TEST(TransferLowerBound, NeverRisesWithTheBudget) {
   }
 }
 
-// What leaves before the loss does so beside the forwards; what returns, beside the backwards.
+// What leaves before the loss does so beside the forwards, once it is made; what returns, beside the backwards, before its own.
 TEST(StrongestTransferLowerBound, CopiesEachWayTakeTheirSideOfTheLoss) {
   ChainSpec spec;
   Stage s;
@@ -135,18 +135,26 @@ TEST(StrongestTransferLowerBound, CopiesEachWayTakeTheirSideOfTheLoss) {
   s.backward_time = Nanos(200);
   s.saved = Bytes(100);
   spec.stages.assign(4, s);
+  spec.input = Bytes(100);
   const Chain chain = *Chain::Create(spec);
   const auto above_ideal = [&chain](const TransferModel& link, int64_t budget) {
     const Instance instance(chain, link);
     return (StrongestMakespanLowerBound(instance, Bytes(budget)) - chain.ideal_time()).value();
   };
-  EXPECT_EQ(MakespanLowerBound(Instance(chain, Link(4, 1)), Bytes(200)), chain.ideal_time());
+  EXPECT_EQ(MakespanLowerBound(Instance(chain, Link(4, 1)), Bytes(300)), chain.ideal_time());
   // 200 bytes leave in 400 ns at 2 ns each, beside the forwards.
-  EXPECT_EQ(above_ideal(Link(2, 2), 200), 0);
+  EXPECT_EQ(above_ideal(Link(2, 2), 300), 0);
   // At 4 ns each 100 bytes do, and the next one before the loss is held up; the rest is computed again, 1 ns each.
-  EXPECT_EQ(above_ideal(Link(4, 1), 200), 99);
-  // At 5 ns each 160 bytes return beside the backwards, and 6 or 7 beside the 34 that are computed again.
-  EXPECT_EQ(above_ideal(Link(1, 5), 200), 34);
+  EXPECT_EQ(above_ideal(Link(4, 1), 300), 99);
+  // At 5 ns each 120 bytes return beside the backwards but the first, and 13 or 14 beside the 67 that are computed again.
+  EXPECT_EQ(above_ideal(Link(1, 5), 300), 67);
+  // Without an input to copy the link waits for the first stage: 75 bytes leave beside the others.
+  spec.input = Bytes(0);
+  const Chain without_input = *Chain::Create(spec);
+  EXPECT_EQ((StrongestMakespanLowerBound(Instance(without_input, Link(4, 1)), Bytes(200)) -
+             without_input.ideal_time())
+                .value(),
+            124);
 }
 
 TEST(TransferLowerBound, HoldsForTheLargestNumbers) {
