@@ -201,7 +201,7 @@ class LongestPathBound {
   BoundKnapsack knapsack_;
 };
 
-// Of a compute DAG: each node runs once.
+// Of a compute DAG what follows from each node running once.
 Nanos BoundWithoutLink(const Graph& graph, Bytes budget) {
   return graph.has_backwards() ? LongestPathBound(graph, budget).Run() : graph.ideal_time();
 }
@@ -557,7 +557,6 @@ Nanos MakespanLowerBound(const Instance& instance, Bytes budget) {
 }
 
 Nanos StrongestMakespanLowerBound(const Instance& instance, Bytes budget) {
-  if (!HasStrongerBound(instance)) return MakespanLowerBound(instance, budget);
   return instance.Bound(BoundKind::kStrongest, budget, [&] {
     if (!instance.is_graph() && !instance.link()) {
       return instance.ideal_time() + Nanos(Search(instance.chain(), budget.value()).Run());
@@ -568,7 +567,5 @@ Nanos StrongestMakespanLowerBound(const Instance& instance, Bytes budget) {
     return std::max(MakespanLowerBound(instance, budget), bound);
   });
 }
-
-bool HasStrongerBound(const Instance& instance) { return instance.kind() != ProblemKind::kDag; }
 
 }  // namespace stowage

@@ -11,7 +11,7 @@
 namespace stowage {
 
 // At least the ideal time; never rises with the budget. Where the budget is too small for any schedule it is still
-// finite. Chains: O(L log L), microseconds. Graphs: O(V log V + E). With a link, which must be valid, at most the
+// finite. Chains: O(L log L), microseconds. Graphs: O(V log V + E); of compute DAGs it is the ideal time. With a link, which must be valid, at most the
 // bound without it, and as long as that one takes times the bits of a size.
 Nanos MakespanLowerBound(const Instance& instance, Bytes budget);
 
@@ -20,14 +20,11 @@ Nanos MakespanLowerBound(const Instance& instance, Bytes budget);
 //     ideal time and twice all forwards that may be repeated. The work is limited to some 20 milliseconds beside
 //     MakespanLowerBound: where that does not do (from some 300 stages on, or where budgets are small), it is what is
 //     proven by then. At half of store-all 50 stages take 0.5 ms.
-//   - Of a graph it knows what a repeat needs to run again itself; with a link, of chains and graphs, that what is on the
+//   - Of a graph or compute DAG it knows what a repeat needs to run again itself; with a link, of chains and graphs, that what is on the
 //     host at a time step left before and returns after it (internal/recompute_curve.h). It is made for all budgets at
 //     once: the first bound of an instance that remembers takes some milliseconds for 1,000 vertices, others next to
-//     nothing. Compute DAGs have MakespanLowerBound alone.
+//     nothing.
 Nanos StrongestMakespanLowerBound(const Instance& instance, Bytes budget);
-
-// Whether the two bounds may differ.
-bool HasStrongerBound(const Instance& instance);
 
 }  // namespace stowage
 

@@ -62,7 +62,6 @@ absl::Status ValidatePlan(const Instance& instance, Plan* plan) {
 }
 
 void StrengthenBound(const Instance& instance, Plan* plan) {
-  if (!HasStrongerBound(instance)) return;
   SetLowerBound(StrongestMakespanLowerBound(instance, plan->budget), plan);
 }
 

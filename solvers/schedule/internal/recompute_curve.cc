@@ -218,8 +218,10 @@ class GraphCurveBuilder {
     return LimitsOf(std::move(timed));
   }
 
-  // No later than before a path of backwards, down from one that needs them or, in the end, what they are read for.
+  // No later than before a path of backwards, down from one that needs them or, in the end, what they are read for. Of a compute
+  // DAG any time will do.
   std::vector<CopyLimit> Due() const {
+    if (!graph_.has_backwards()) return {};
     constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
     std::vector<int64_t> backward(Index(graph_.size()), 0);  // from its start to the end
     for (int p = 0; p < graph_.size(); ++p) {
@@ -479,8 +481,7 @@ RecomputeCurve::RecomputeCurve(const Problem& problem) : ideal_time_(IdealTime(p
   };
   if (const Chain* chain = std::get_if<Chain>(&problem)) {
     build(ChainCurveBuilder(*chain));
-  } else if (const Graph& graph = std::get<Graph>(problem);
-             graph.has_backwards() && graph.size() > 0) {
+  } else if (const Graph& graph = std::get<Graph>(problem); graph.size() > 0) {
     build(GraphCurveBuilder(graph));
   }
 }

@@ -72,7 +72,7 @@ class TimeStepCurve {
 class RecomputeCurve {
  public:
   // O(L log L), or O(V log V + E), for each time step that is looked at, of which there are some tens, fewer on very large
-  // problems. Of a compute DAG there are none.
+  // problems.
   explicit RecomputeCurve(const Problem& problem);
 
   // No schedule without transfers within the budget repeats forwards for less. Never rises with the budget.

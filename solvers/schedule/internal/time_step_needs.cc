@@ -95,6 +95,7 @@ GraphMoments::GraphMoments(const Graph& graph) : graph_(graph), versions_(graph)
 }
 
 std::vector<GraphMoment> GraphMoments::AlongLongestPath() const {
+  if (!graph_.has_backwards()) return AlongLongestPathOfDag();
   std::vector<GraphMoment> moments;
   LaterNeeds later(graph_, versions_);
   for (const int p : LongestPath(graph_)) {
@@ -113,7 +114,50 @@ std::vector<GraphMoment> GraphMoments::AlongLongestPath() const {
   return moments;
 }
 
+std::vector<GraphMoment> GraphMoments::AlongLongestPathOfDag() const {
+  constexpr int64_t kMaxWork = 10000000;
+  const std::vector<int> path = LongestPath(graph_);
+  const size_t affordable = static_cast<size_t>(std::max<int64_t>(kMaxWork / work_, 1));
+  std::vector<GraphMoment> moments;
+  for (size_t i = 0; i < path.size(); i += 1 + path.size() / affordable) {
+    GraphMoment moment = {path[i], false, 0};
+    const double bytes = AtFirstForward(moment).all;
+    moment.bytes = static_cast<int64_t>(std::min(bytes, static_cast<double>(kMaxTotal)));
+    moments.push_back(moment);
+  }
+  return moments;
+}
+
+// What it reads has run before, what reads it runs later for the first time.
+TimeStepNeeds GraphMoments::AtFirstForward(const GraphMoment& moment) const {
+  const int p = moment.vertex;
+  const std::vector<bool> below = Below(p), above = Above(p);
+  const Own own = OwnAt(moment);
+  TimeStepNeeds needs;
+  needs.beside = own.bytes;
+  needs.all = static_cast<double>(own.bytes);
+  needs.output_needed.assign(below.size(), false);
+  needs.extras_needed.assign(below.size(), false);
+  needs.output_held.assign(below.size(), false);
+  for (const int maker : own.outputs) needs.output_held[Index(maker)] = true;
+  const auto need = [&](int maker) {
+    if (!below[Index(maker)] || needs.output_needed[Index(maker)]) return;
+    needs.output_needed[Index(maker)] = true;
+    if (!needs.output_held[Index(maker)]) needs.all += static_cast<double>(StorageBytes(maker));
+  };
+  for (int q = 0; q < graph_.size(); ++q) {
+    const Vertex& v = graph_.vertex(q);
+    if (below[Index(q)]) needs.before += v.forward_time;
+    if (below[Index(q)] && v.result) need(versions_.made(q));
+    if (!above[Index(q)]) continue;
+    needs.after += v.forward_time;
+    for (size_t k = 0; q != p && k < v.inputs.size(); ++k) need(versions_.read(q, k));
+  }
+  return needs;
+}
+
 TimeStepNeeds GraphMoments::At(const GraphMoment& moment) const {
+  if (!graph_.has_backwards()) return AtFirstForward(moment);
   const int p = moment.vertex;
   LaterNeeds later(graph_, versions_);
   later.AddAncestors(p);
@@ -179,6 +223,7 @@ GraphMoments::Own GraphMoments::OwnAt(const GraphMoment& moment) const {
 // Its output counts where it is its own.
 int64_t GraphMoments::ForwardBytes(int p) const {
   const Vertex& v = graph_.vertex(p);
+  if (!graph_.has_backwards()) return (graph_.bytes(p) + v.forward_overhead).value();
   const Bytes saving = v.extra_saved + v.forward_saving_overhead;
   Bytes need = v.extra_saved > Bytes(0) ? saving : std::min(saving, v.forward_overhead);
   need += graph_.bytes(p);
@@ -196,6 +241,24 @@ std::vector<bool> GraphMoments::Above(int p) const {
     }
   }
   return above;
+}
+
+std::vector<bool> GraphMoments::Below(int p) const {
+  std::vector<bool> below(Index(graph_.size()), false);
+  below[Index(p)] = true;
+  AddWhatTheyRead(&below);
+  below[Index(p)] = false;
+  return below;
+}
+
+void GraphMoments::AddWhatTheyRead(std::vector<bool>* marked) const {
+  for (int q = graph_.size() - 1; q >= 0; --q) {
+    if (!(*marked)[Index(q)]) continue;
+    for (size_t k = 0; k < graph_.vertex(q).inputs.size(); ++k) {
+      (*marked)[Index(From(graph_.vertex(q).inputs[k]))] = true;
+      (*marked)[Index(versions_.read(q, k))] = true;
+    }
+  }
 }
 
 void GraphMoments::AddGradientsOfOthers(const std::vector<bool>& above,
@@ -216,14 +279,10 @@ void GraphMoments::AddGradientsOfOthers(const std::vector<bool>& above,
 }
 
 Nanos GraphMoments::ForwardTimeUpTo(std::vector<bool> last) const {
+  AddWhatTheyRead(&last);
   Nanos time;
-  for (int q = graph_.size() - 1; q >= 0; --q) {
-    if (!last[Index(q)]) continue;
-    time += graph_.vertex(q).forward_time;
-    for (size_t k = 0; k < graph_.vertex(q).inputs.size(); ++k) {
-      last[Index(From(graph_.vertex(q).inputs[k]))] = true;
-      last[Index(versions_.read(q, k))] = true;
-    }
+  for (int q = 0; q < graph_.size(); ++q) {
+    if (last[Index(q)]) time += graph_.vertex(q).forward_time;
   }
   return time;
 }

@@ -12,7 +12,7 @@
 
 namespace stowage {
 
-// A vertex runs backward, or its forward does that makes what this backward uses.
+// A vertex runs backward, or its forward does that makes what this backward uses; of a compute DAG its first forward.
 struct GraphMoment {
   int vertex;
   bool backward;
@@ -21,7 +21,7 @@ struct GraphMoment {
 
 // By position; outputs by the vertex that makes the version.
 struct TimeStepNeeds {
-  std::vector<bool> output_needed, extras_needed;  // by a backward that comes later
+  std::vector<bool> output_needed, extras_needed;  // by what surely comes later
   std::vector<bool> output_held;                   // the time step needs it itself
   int64_t beside = 0;                              // bytes: all that the time step takes itself
   double all =
@@ -51,7 +51,7 @@ class GraphMoments {
   // Vertices and inputs that At looks at.
   int64_t work() const { return work_; }
 
-  // From the source on, two for each vertex. O(V + E).
+  // From the source on, two for each vertex. O(V + E). Of a compute DAG some, one each; O(V + E) for each.
   std::vector<GraphMoment> AlongLongestPath() const;
   // O(V + E).
   TimeStepNeeds At(const GraphMoment& moment) const;
@@ -64,14 +64,18 @@ class GraphMoments {
     int64_t bytes;               // of both, extras and overhead
   };
 
+  std::vector<GraphMoment> AlongLongestPathOfDag() const;
+  TimeStepNeeds AtFirstForward(const GraphMoment& moment) const;
   Own OwnAt(const GraphMoment& moment) const;
   int64_t ForwardBytes(int p) const;
-  // p and what reads it, directly or not.
+  // p and what reads it, directly or not; what p reads so.
   std::vector<bool> Above(int p) const;
+  std::vector<bool> Below(int p) const;
   // The gradients of ancestors to which p or a descendant has contributed.
   void AddGradientsOfOthers(const std::vector<bool>& above, const std::vector<bool>& below,
                             Own* own) const;
-  // Forwards of `last` and of all that they read, directly or not.
+  // Adds what the marked ones read, directly or not.
+  void AddWhatTheyRead(std::vector<bool>* marked) const;
   Nanos ForwardTimeUpTo(std::vector<bool> last) const;
   int64_t StorageBytes(int maker) const { return graph_.bytes(graph_.storage(maker)).value(); }
 

@@ -260,25 +260,32 @@ class Exhaustive {
 
 TEST(ComputeDag, PlansOfSmallOnesAreOptimalAtEveryBudget) {
   std::mt19937_64 rng(3);
-  int recomputing = 0, budgets = 0;
+  int recomputing = 0, budgets = 0, bounded = 0;
   for (int k = 0; k < 600; ++k) {
     const Graph dag =
         RandomComputeDag({Draw(2, 6, &rng), 5, 6, 0.4, 0.25, false, false, k % 3 == 0}, &rng);
-    const Instance instance(dag);
+    const Instance instance = Instance(dag).Remembering();
     const absl::StatusOr<Frontier> frontier = MakeFrontier(instance, {});
     ASSERT_TRUE(frontier.ok()) << frontier.status();
     EXPECT_TRUE(frontier->info().exact);
+    Nanos bound_before(INT64_MAX);
     for (int64_t budget = 0; budget <= instance.store_all()->peak.value(); ++budget) {
       const std::optional<int64_t> want = Exhaustive(dag, budget).Run();
       const Frontier::Point* const point = frontier->At(Bytes(budget));
       ASSERT_EQ(point != nullptr, want.has_value()) << k << " within " << budget;
       ++budgets;
+      const Nanos bound = StrongestMakespanLowerBound(instance, Bytes(budget));
+      EXPECT_LE(bound, bound_before);
+      bound_before = bound;
       if (!want) continue;
+      ASSERT_LE(bound.value(), *want) << k << " within " << budget;
+      bounded += bound > dag.ideal_time() ? 1 : 0;
       EXPECT_EQ(point->makespan.value(), *want) << k << " within " << budget;
       recomputing += point->makespan > dag.ideal_time() ? 1 : 0;
     }
   }
   EXPECT_GT(recomputing, 50);
+  EXPECT_GT(bounded * 3, recomputing);
   EXPECT_GT(budgets, 3000);
 }
 
@@ -304,7 +311,7 @@ TEST_P(DagSolvers, PlansAreValidWithinBudgetAndMonotone) {
       ASSERT_TRUE(run.ok()) << run.status();
       EXPECT_LE(run->peak, budget);
       EXPECT_LE(run->makespan, before);
-      EXPECT_GE(run->makespan, MakespanLowerBound(instance, budget));
+      EXPECT_GE(run->makespan, StrongestMakespanLowerBound(instance, budget));
       before = run->makespan;
     }
     EXPECT_EQ(before, dag.ideal_time());
@@ -343,6 +350,8 @@ TEST(ComputeDag, RecomputesTheActivationsOfAJointGraph) {
   ASSERT_EQ(plan->status, PlanStatus::kFound);
   EXPECT_EQ(plan->prediction.makespan.value(), *want);
   EXPECT_EQ(plan->prediction.makespan - plan->prediction.recompute_time, dag.ideal_time());
+  // It needs 10 bytes less than all at the loss: what takes 5 to run again.
+  EXPECT_EQ(plan->bounds.lower_bound, dag.ideal_time() + Nanos(5));
   EXPECT_GT(plan->prediction.recomputed_forwards, 0);
   EXPECT_TRUE(plan->bounds.proven_optimal);
 }
