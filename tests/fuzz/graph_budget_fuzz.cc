@@ -40,7 +40,8 @@ void CheckSchedule(const Graph& graph, const Schedule& schedule, Bytes peak, Nan
   Require(naive.valid && naive.peak == run->peak.value(), "both evaluators see one peak", detail);
   Require(run->peak <= peak, "the peak is within the budget", detail);
   Require(run->makespan == makespan, "the makespan is exact", detail);
-  Require(MakespanLowerBound(graph, run->peak) <= run->makespan, "the bound is one", detail);
+  Require(StrongestMakespanLowerBound(graph, run->peak) <= run->makespan, "the bound is one",
+          detail);
 }
 
 void CheckFrontier(const Graph& graph, const Simulation& store_all, const Frontier& frontier) {

@@ -92,7 +92,8 @@ absl::StatusOr<Simulation> Replay(const Graph& graph, const Schedule& schedule) 
   Require(run->peak.value() == naive.peak, "both see one peak", detail);
   Require(run->makespan.value() == naive.makespan, "both see one makespan", detail);
   Require(timeline.size() == schedule.size(), "a point per instruction", detail);
-  Require(MakespanLowerBound(graph, run->peak) <= run->makespan, "the bound is one", detail);
+  Require(StrongestMakespanLowerBound(graph, run->peak) <= run->makespan, "the bound is one",
+          detail);
   return run;
 }
 

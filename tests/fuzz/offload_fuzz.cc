@@ -68,8 +68,8 @@ void CheckSchedule(const Case& c, const Schedule& schedule, Nanos makespan) {
   Require(run->peak <= c.budget, "the peak is within the budget", detail);
   Require(run->host_peak <= c.link.host_memory, "the host has the memory", detail);
   Require(run->makespan == makespan, "the makespan is exact", detail);
-  Require(MakespanLowerBound(Instance(c.chain, c.link), c.budget) <= makespan, "the bound is one",
-          detail);
+  Require(StrongestMakespanLowerBound(Instance(c.chain, c.link), c.budget) <= makespan,
+          "the bound is one", detail);
   if (!c.small) return;
   const testing::NaiveResult naive = testing::NaiveReplay(c.chain, schedule, &c.link);
   Require(naive.valid && naive.peak == run->peak.value(), "both evaluators see one peak", detail);
