@@ -143,7 +143,7 @@ namespace {
 constexpr size_t kParts = 12;
 constexpr size_t kMost = 12;
 // Vertices and inputs, or stages, that are looked at for all time steps together.
-constexpr int64_t kMaxWork = 20000000;
+constexpr int64_t kMaxWork = 5000000;
 
 template <class Moment>
 std::vector<Moment> Chosen(std::vector<Moment> moments, int64_t work) {

@@ -115,7 +115,7 @@ std::vector<GraphMoment> GraphMoments::AlongLongestPath() const {
 }
 
 std::vector<GraphMoment> GraphMoments::AlongLongestPathOfDag() const {
-  constexpr int64_t kMaxWork = 10000000;
+  constexpr int64_t kMaxWork = 5000000;
   const std::vector<int> path = LongestPath(graph_);
   const size_t affordable = static_cast<size_t>(std::max<int64_t>(kMaxWork / work_, 1));
   std::vector<GraphMoment> moments;
