@@ -9,6 +9,7 @@
 #include "solvers/graph/solvers.h"
 #include "solvers/schedule/gradient_sums.h"
 #include "solvers/schedule/graph_liveness.h"
+#include "solvers/schedule/instance.h"
 #include "solvers/schedule/lower_bound.h"
 #include "solvers/zoo/network_graph.h"
 #include "tests/bench/thread_cpu.h"
@@ -117,8 +118,10 @@ absl::StatusOr<BudgetRow> ComputeBudgetRow(const BudgetNetwork& network) {
   way = Train(graph, row);
   if (!way.ok()) return way.status();
   row.checkpoints = *std::move(way);
+  const Instance instance = Instance(graph).Remembering();
   for (const double share : kBudgetShares) {
-    row.bounds.push_back(Over(MakespanLowerBound(graph, Share(store_all, share)), row.ideal));
+    const Nanos bound = StrongestMakespanLowerBound(instance, Share(store_all, share));
+    row.bounds.push_back(Over(bound, row.ideal));
   }
   return row;
 }
