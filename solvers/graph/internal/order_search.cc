@@ -677,7 +677,7 @@ absl::Status OrderSearch::Improve(int64_t work,
     return FitFrom(target, pool_.entries().size() - 1, end);
   });
   for_targets(1.0, [&](int64_t target, int64_t end) { return VaryAt(target, end); });
-  return status.ok() ? Loosen(work / kLoosening) : status;
+  return status.ok() && !graph_.has_backwards() ? Loosen(work / kLoosening) : status;
 }
 
 }  // namespace stowage

@@ -37,28 +37,33 @@ TEST(OrderSearch, WindowsWithoutRepeatsCostNothing) {
   EXPECT_EQ(search.pool().entries()[0].order.size(), store_all.size());
 }
 
-// A path with an edge over every fourth vertex, sizes and times far from each other.
-Graph UnevenPath(int64_t vertices) {
-  std::vector<Vertex> ops = {testing::MakeOp(0, {}, 64)};
-  for (int64_t id = 1; id < vertices; ++id) {
-    std::vector<GraphInput> inputs = {{id - 1, true}};
-    if (id % 4 == 0) inputs.push_back({id - 4, true});
-    ops.push_back(testing::MakeOp(id, std::move(inputs), 50 + id * 7919 % 1000));
-    ops.back().forward_time = Nanos(10 + id * 104729 % 97);
+// A compute DAG of as many forwards, a loss, and backwards that read their forward and the one after it; sizes and times far
+// from each other.
+Graph UnevenStep(int64_t forwards) {
+  GraphSpec spec;
+  spec.has_backwards = false;
+  for (int64_t id = 0; id <= 2 * forwards; ++id) {
+    Vertex vertex;
+    vertex.id = vertex.program_order = id;
+    if (id > 0) vertex.inputs.push_back({id - 1, false});
+    if (id > forwards) vertex.inputs.push_back({2 * forwards - id, false});
+    vertex.output = Bytes(50 + id * 7919 % 1000);
+    vertex.forward_time = Nanos(10 + id * 104729 % 97);
+    spec.vertices.push_back(std::move(vertex));
   }
-  return testing::MakeGraph(std::move(ops));
+  return Graph::Create(std::move(spec)).value();
 }
 
 // Budgets lie apart. An order that was found for one of them may do without one of its repeats before the next one.
 TEST(OrderSearch, NoRepeatOfAnOrderCanBeLeftOutForNothing) {
-  const OpGraph ops(UnevenPath(40));
+  const OpGraph ops(UnevenStep(20));
   OrderSearch search(ops, SolveOptions());
   search.Offer(StoreAllOrder(ops));
   ASSERT_TRUE(search.Improve(kWork, nullptr).ok());
-  EXPECT_GT(search.pool().entries().size(), 20U);
+  EXPECT_GT(search.pool().entries().size(), 5U);
   OrderEvaluator evaluator(ops);
   for (const OrderPool::Entry& entry : search.pool().entries()) {
-    std::vector<bool> ran(40, false);
+    std::vector<bool> ran(41, false);
     for (size_t i = 0; i < entry.order.size(); ++i) {
       if (entry.order[i].backward) continue;
       const auto vertex = static_cast<size_t>(entry.order[i].vertex);
