@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "solvers/model/units.h"
 #include "solvers/placement/placement.h"
+#include "solvers/schedule/schedule_blocks.h"
 #include "tests/solvers/placement/minimalloc_file.h"
 
 namespace stowage {

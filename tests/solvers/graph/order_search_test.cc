@@ -7,6 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "solvers/graph/internal/compute_order.h"
+#include "solvers/model/graph.h"
+#include "solvers/model/units.h"
 #include "tests/solvers/graph_ops.h"
 
 namespace stowage {

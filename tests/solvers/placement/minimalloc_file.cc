@@ -1,7 +1,9 @@
 #include "tests/solvers/placement/minimalloc_file.h"
 
+#include <cstdint>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"

@@ -4,14 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "solvers/model/units.h"
 #include "solvers/placement/placement.h"
+#include "solvers/schedule/schedule_blocks.h"
+#include "solvers/solver.h"
 #include "tests/solvers/placement/minimalloc_file.h"
 
 namespace stowage {
