@@ -564,7 +564,7 @@ void SearchAllWays(const std::vector<UnitBlock>& blocks, int64_t peak,
   if (pairs > kMostNeighbours) return;
   const int64_t effort = std::min(options.effort, kEffortPerPair * pairs);
   const int64_t capacity = options.capacity.value() / options.alignment.value();
-  const int64_t good = std::max(Good(peak), capacity);
+  const int64_t good = capacity >= peak ? capacity : Good(peak);
   const int64_t for_sections = capacity > 0 ? options.effort : effort / kSectionShare;
   SearchSections(blocks, good, for_sections, options.stop, best);
   if (best->extent() <= good) return;

@@ -11,7 +11,8 @@
 //   - Below the best of these, targets are tried by throwing out what is in the way (ejection), until the extent is
 //     enough, or the effort is spent: of many blocks first with sizes in coarse units (CoarseSizes), for half of it,
 //     then as they are.
-// Enough is what the options say, or less than 1/5000 of the live peak lost to fragmentation.
+// Enough is the capacity that the options say, where the live peak is no more, else less than 1/5000 of the live peak
+// lost to fragmentation.
 //
 // Bytes. Deterministic: equal input gives equal offsets. Thread-safe.
 #ifndef STOWAGE_SOLVERS_PLACEMENT_PLACEMENT_H_

@@ -100,7 +100,7 @@ void SectionSearch::Rank(std::vector<int>* open) {
 
 SectionSearch::Outcome SectionSearch::Fit(int64_t target, int64_t effort) {
   target_ = target;
-  left_ = effort;
+  left_ = told_ = effort;
   for (auto nodes = static_cast<int64_t>(blocks_.size());; nodes *= 2) {
     for (way_ = 0; way_ < kWays; ++way_) {
       Reset();
@@ -177,6 +177,7 @@ SectionSearch::Outcome SectionSearch::Search(const Part& part, int64_t offset, i
   for (const Candidate& candidate : candidates) {
     const Outcome outcome = Try(part, candidate);
     if (outcome != Outcome::kNone) return outcome;
+    if (left_ <= 0) return Outcome::kSpent;
     if (!Skip(candidate.block)) break;
   }
   Undo(changes);
@@ -254,6 +255,7 @@ bool SectionSearch::Lift(int block, int64_t offset) {
   if (before >= offset) return true;
   Set(&lows_[Index(block)], offset);
   const auto [begin, end] = spans_[Index(block)];
+  left_ -= end - begin;
   for (int s = begin; s < end; ++s) {
     if (floors_[Index(s)] != before || is_unsettled_[Index(s)] != 0) continue;
     is_unsettled_[Index(s)] = 1;
@@ -303,7 +305,8 @@ void SectionSearch::Set(int64_t* value, int64_t now) {
 bool SectionSearch::Spend(int64_t steps) {
   left_ -= steps;
   --nodes_;
-  if (!stop_.Spend(steps).ok()) stopped_ = true;
+  if (!stop_.Spend(told_ - left_).ok()) stopped_ = true;
+  told_ = left_;
   return nodes_ >= 0 && left_ > 0 && !stopped_;
 }
 

@@ -24,7 +24,7 @@ class SectionSearch {
  public:
   enum class Outcome { kFound, kNone, kSpent };
 
-  // Whether it may search these: its depth is their number, and it lists the sections of each.
+  // At most 2,048 blocks: its depth is their number, and it lists the sections of each.
   static bool Suits(const std::vector<UnitBlock>& blocks);
 
   // `blocks`, for which Suits, must outlive it. O(n^2).
@@ -79,6 +79,7 @@ class SectionSearch {
   StopPoll stop_;
   bool stopped_ = false;
   int64_t left_ = 0;   // steps of all
+  int64_t told_ = 0;   // left when the poll was told last
   int64_t nodes_ = 0;  // left of this try
   int64_t target_ = 0;
   int way_ = 0;

@@ -265,6 +265,8 @@ class GraphCurveBuilder {
  private:
   // Beyond, what ops need of each other is not looked at.
   static constexpr size_t kMaxCells = 96;
+  // Squares of the sizes of groups that differ, so that a graph without layers takes a second at most.
+  static constexpr int64_t kMaxSolved = 1000000;
 
   // Vertices whose choices depend on each other, in groups.
   void Group(const TimeStepNeeds& needs) {
@@ -274,28 +276,35 @@ class GraphCurveBuilder {
       if (group_of_[Index(p)] != kNoIndex || !needs.HasChoice(graph_, p)) continue;
       group_of_[Index(p)] = static_cast<int>(groups_.size());
       groups_.push_back({p});
-      Gather(needs, groups_.size() - 1);
+      Gather(needs, static_cast<int>(groups_.size()) - 1);
     }
     for (std::vector<int>& members : groups_) std::sort(members.begin(), members.end());
   }
 
   // What repeats of the group's members read, and no backward needs later. Where another group has it already, both are
-  // one.
-  void Gather(const TimeStepNeeds& needs, size_t group) {
-    for (size_t i = 0; i < groups_[group].size(); ++i) {
-      const int p = groups_[group][i];
+  // one. O(n log n) for all groups together: of two that become one the smaller one moves.
+  void Gather(const TimeStepNeeds& needs, int group) {
+    std::vector<int> open =
+        groups_[Index(group)];  // members whose inputs are still to be looked at
+    while (!open.empty()) {
+      const int p = open.back();
+      open.pop_back();
       ForEachOpenInput(needs, p, [&](int maker) {
         const int other = group_of_[Index(maker)];
-        if (other == static_cast<int>(group)) return;
+        if (other == group) return;
         if (other == kNoIndex) {
-          group_of_[Index(maker)] = static_cast<int>(group);
-          groups_[group].push_back(maker);
+          group_of_[Index(maker)] = group;
+          groups_[Index(group)].push_back(maker);
+          open.push_back(maker);
           return;
         }
-        std::vector<int>& members = groups_[Index(other)];
-        for (const int member : members) group_of_[Index(member)] = static_cast<int>(group);
-        groups_[group].insert(groups_[group].end(), members.begin(), members.end());
-        members.clear();
+        int from = other, into = group;
+        if (groups_[Index(from)].size() > groups_[Index(into)].size()) std::swap(from, into);
+        std::vector<int>& moved = groups_[Index(from)];
+        for (const int member : moved) group_of_[Index(member)] = into;
+        groups_[Index(into)].insert(groups_[Index(into)].end(), moved.begin(), moved.end());
+        moved.clear();
+        group = into;
       });
     }
   }
@@ -310,7 +319,7 @@ class GraphCurveBuilder {
   }
 
   void AddHulls(const TimeStepNeeds& needs, const std::vector<int>& members, RecomputeHull* sum) {
-    if (members.size() <= kMaxCells) {
+    if (members.size() <= kMaxCells && solved_ < kMaxSolved) {
       Add(Cells(needs, members, /*with_inputs=*/true), sum);
       return;
     }
@@ -366,7 +375,10 @@ class GraphCurveBuilder {
       key.insert(key.end(), cell.inputs.begin(), cell.inputs.end());
     }
     const auto [at, is_new] = hulls_.try_emplace(std::move(key));
-    if (is_new) at->second = HullOf(cells);
+    if (is_new) {
+      solved_ += static_cast<int64_t>(cells.size() * cells.size());
+      at->second = HullOf(cells);
+    }
     return at->second;
   }
 
@@ -375,6 +387,7 @@ class GraphCurveBuilder {
   std::vector<std::vector<int>> groups_;
   std::vector<int> group_of_;
   std::map<std::vector<int64_t>, RecomputeHull> hulls_;
+  int64_t solved_ = 0;
   RecomputeHull simple_;
 };
 

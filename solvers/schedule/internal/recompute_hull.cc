@@ -12,7 +12,7 @@ namespace {
 
 using absl::int128;
 
-// More than any sum of finite capacities, and small enough that a flow can be added to it.
+// More than any flow, which is at most what it costs to hold all, below 2^124; and small enough that a flow can be added.
 constexpr int128 kUncut = int128(1) << 125;
 
 // Dinic's algorithm.

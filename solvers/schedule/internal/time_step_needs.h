@@ -24,8 +24,8 @@ struct TimeStepNeeds {
   std::vector<bool> output_needed, extras_needed;  // by what surely comes later
   std::vector<bool> output_held;                   // the time step needs it itself
   int64_t beside = 0;                              // bytes: all that the time step takes itself
-  double all =
-      0;  // bytes beside what is needed later; of a storage for each of its versions, so that it may be any number
+  // Bytes of the time step itself and of all that is needed later; of a storage for each of its versions.
+  double all = 0;
 
   // Of forwards and backwards that end before it for sure, and of those that start with it or later.
   Nanos before, after;

@@ -203,6 +203,27 @@ TEST(Placement, EndsWhereTheCapacityIsEnough) {
   EXPECT_LE(within->extent, options.capacity);
 }
 
+// Beside one block that is live all the time, what orders lose of a small part of the memory is less than what is
+// accepted without a capacity.
+TEST(Placement, ACapacityAtTheLivePeakIsHeldToTheByte) {
+  int tight = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    std::mt19937_64 rng(seed);
+    std::vector<BlockLife> blocks;
+    Cut(1 << 10, 0, 64, 2, &rng, &blocks);
+    blocks.push_back({Bytes(int64_t{1} << 30), 0, 64});
+    const absl::StatusOr<Placement> orders = PlaceBlocks(blocks, Bytewise(0));
+    ASSERT_TRUE(orders.ok()) << orders.status();
+    PlacementOptions options = Bytewise(20000000);
+    options.capacity = orders->live_peak;
+    const absl::StatusOr<Placement> within = PlaceBlocks(blocks, options);
+    ASSERT_TRUE(within.ok()) << within.status();
+    EXPECT_EQ(within->extent, options.capacity) << seed;
+    tight += orders->extent > options.capacity ? 1 : 0;
+  }
+  EXPECT_GT(tight, 0);
+}
+
 TEST(Placement, OfNestedLivesStrandsNothing) {
   std::vector<BlockLife> blocks;
   for (int64_t i = 0; i < 300; ++i) blocks.push_back({Bytes(1 + i * 7919 % 1000), i, 1000 - i});

@@ -303,12 +303,15 @@ TEST(StrongestGraphBound, IsWhatItWasOfNetworks) {
 TEST(StrongestGraphBound, StaysFastOnLargeGraphs) {
   constexpr int kSize = 200000;
   std::vector<Vertex> path = {Op(0, {}, 1, 1)}, sums = {Op(0, {}, 1, 1)};
+  std::vector<Vertex> star = {Op(0, {}, 1, 1)};  // all read the first, as a mask is read
   for (int64_t k = 1; k < kSize; ++k) {
+    star.push_back(k == 1 ? Op(k, {{0, false}}, 1, 1) : Op(k, {{k - 1, true}, {0, false}}, 1, 1));
     path.push_back(Op(k, {{k - 1, true}}, 1, 1));
     sums.push_back(Op(k, {{k - 1, k % 1000 == 0}}, 1, 1));
   }
   EXPECT_GE(AboveIdeal(MakeGraph(path), kSize / 2), kSize / 2);
   EXPECT_GE(AboveIdeal(MakeGraph(sums), 100), 100);
+  EXPECT_GE(AboveIdeal(MakeGraph(star), 100), 100);
 }
 
 }  // namespace
