@@ -279,21 +279,23 @@ void PlanCursor::PutSources(int v) {
   for (size_t i = 0; i < inputs_.sources.size(); ++i) {
     if (model_.inputs()[i].node != v) continue;
     at::Tensor& source = inputs_.sources[i];
-    put_[i] = WeakTensor(source);
+    if (!inputs_.keeps && !inputs_.once) put_[i] = WeakTensor(source);
     tensors.push_back(inputs_.keeps ? source : std::exchange(source, {}));
   }
   tensors_->PutSource(v, tensors);
 }
 
 void PlanCursor::TakeSourcesBack() {
+  std::vector<at::Tensor> back =
+      inputs_.sources;  // all of them, or none is held by a backward that is refused
   for (size_t i = 0; i < put_.size(); ++i) {
-    at::Tensor& source = inputs_.sources[i];
-    if (!source.defined()) source = put_[i].Lock();
-    if (source.defined()) continue;
+    if (!back[i].defined()) back[i] = put_[i].Lock();
+    if (back[i].defined()) continue;
     ThrowStatus(absl::FailedPreconditionError(
         absl::StrCat("a second backward runs the forward again, but nobody holds ",
                      plan_->NameOfSource(model_.inputs()[i]), " any more")));
   }
+  inputs_.sources = std::move(back);
 }
 
 InstructionRunner PlanCursor::Runner() {
@@ -760,6 +762,10 @@ void PlanCursor::CheckMayBegin() const {
 }
 
 void PlanCursor::BeginAgain() {
+  if (inputs_.once) {
+    ThrowStatus(
+        absl::InternalError("the backwards of a step came in another order than its plan's"));
+  }
   if (!plan_->in_engine_order) {
     ThrowStatus(absl::UnimplementedError(
         "Trying to backward a second time through a planned graph whose backwards come in another "

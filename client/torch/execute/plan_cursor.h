@@ -67,8 +67,8 @@ class TensorVersions {
 class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
  public:
   // `sources`: tensors of the model's inputs (SourceFor), in their order. `edges`: where their gradients go, invalid or
-  // left out where they ask for none. `keeps`: holds on to the sources, for more backwards than one; else there may be
-  // more while others hold them. `once`: there is one backward at most.
+  // left out where they ask for none. `keeps`: holds the sources to its end, so that a kept graph may be gone
+  // through again; else it may while others hold them. `once`: nobody asks for a second backward.
   struct Inputs {
     std::vector<at::Tensor> sources;
     torch::autograd::edge_list edges;

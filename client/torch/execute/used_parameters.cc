@@ -43,7 +43,8 @@ std::vector<Node*> NodesOf(const std::vector<at::Tensor>& outputs,
     if (nodes.size() == kFewNodes) known.insert(nodes.begin(), nodes.end());
   };
   for (const at::Tensor& output : outputs) {
-    if (!output.defined() || !output.requires_grad()) continue;
+    // Nobody holds the node that adds up what comes for an output that is a leaf.
+    if (!output.defined() || output.grad_fn() == nullptr) continue;
     add(torch::autograd::impl::gradient_edge(output).function.get());
   }
   for (size_t i = 0; i < nodes.size(); ++i) {
