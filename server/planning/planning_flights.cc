@@ -135,9 +135,13 @@ void PlanningService::Park(const std::shared_ptr<Flight>& flight) {
       });
       if (!looked.ok()) Fail(flight, looked);
     };
-    const FairLane::Taken taken = intake_.TrySubmit(Lane::kLookups, flight->job.account, look);
-    // Where the lane is full it waits on.
-    if (taken != FairLane::Taken::kYes && taken != FairLane::Taken::kStopped) Park(flight);
+    const absl::Status handed = CatchingBadAlloc([&] {
+      const FairLane::Taken taken = intake_.TrySubmit(Lane::kLookups, flight->job.account, look);
+      // Where the lane is full it waits on.
+      if (taken != FairLane::Taken::kYes && taken != FairLane::Taken::kStopped) Park(flight);
+      return absl::OkStatus();
+    });
+    if (!handed.ok()) Fail(flight, handed);
   });
 }
 
@@ -147,14 +151,15 @@ void PlanningService::LookAgain(const std::shared_ptr<Flight>& flight) {
   const bool solves =
       flight->asked == Asked::kFrontier ? LookForFrontier(flight) : LookForPlan(flight);
   if (!solves) return;
+  // The solver thread takes the lease anew: others may solve while this flight is in the queue, and who leaves a queued
+  // flight must not have to give a lease back.
+  flight->turn.reset();
   switch (Enqueue(flight)) {
     case Admission::kAccepted:
     case Admission::kStopped:
       return;
     case Admission::kQueueFull:
     case Admission::kOverQuota:
-      // Others may take the lease meanwhile.
-      flight->turn.reset();
       Park(flight);
   }
 }

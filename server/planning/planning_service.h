@@ -188,8 +188,8 @@ class PlanningService {
   FlightTable flights_;
   SolverPool pool_;      // stopped by the destructor before anything is destroyed, as is the intake
   Refresher refresher_;  // its thread submits to the pool
-  DeadlineTimer timer_;  // its thread uses all of the above, and the intake
-  Intake intake_;        // last: its threads use all of the above
+  Intake intake_;
+  DeadlineTimer timer_;  // last: its thread uses all of the above, until it is destroyed
 };
 
 }  // namespace stowage
