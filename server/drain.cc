@@ -46,8 +46,8 @@ DrainResult Drain(std::chrono::nanoseconds timeout, RpcServer* server, PlanningS
   const Clock::time_point deadline = Clock::now() + timeout;
   const int64_t open = planning->open_calls();
   server->SetNotServing();
-  // Connections are told at once, so that their clients' next calls go elsewhere. What came before
-  // they knew is answered: planning closes its door last.
+  // Connections are told at once, so that their clients' next calls go elsewhere. What a handler has begun is answered:
+  // planning closes its door last. gRPC ends what comes before a client knows, and the SDK tries that again.
   std::future<void> ended = std::async(std::launch::async, [server, timeout, kHandOver] {
     server->Shutdown(std::chrono::system_clock::now() +
                      std::chrono::duration_cast<std::chrono::milliseconds>(timeout) +

@@ -104,8 +104,12 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> GrpcChannel::Begin(int64_t bytes,
   return channel;
 }
 
-absl::Status GrpcChannel::Failed(const std::shared_ptr<grpc::Channel>& channel,
-                                 const absl::Status& status) {
+absl::Status GrpcChannel::Failed(const std::shared_ptr<grpc::Channel>& channel, absl::Status status,
+                                 const CancelToken* cancel) {
+  if (absl::IsCancelled(status) && (cancel == nullptr || !cancel->cancelled())) {
+    status =
+        absl::UnavailableError(absl::StrCat("the server has ended the call: ", status.message()));
+  }
   // One of many servers that is away is passed over at the next call.
   const bool others = IsSpread(options_.address) && channel->GetState(false) == GRPC_CHANNEL_READY;
   if (absl::IsUnavailable(status) && !others) Discard(channel);

@@ -39,8 +39,10 @@ class GrpcChannel {
 
   // The error of a call on `channel`, with a hint. Gives the channel up if its server was away: gRPC
   // would keep refusing for its own backoff; a new channel tries at once, so that the caller's
-  // retries are real ones.
-  absl::Status Failed(const std::shared_ptr<grpc::Channel>& channel, const absl::Status& status);
+  // retries are real ones. A call that was ended, though `cancel`, null for none, has not: a server that stops does so with
+  // calls that come before its clients know, which is UNAVAILABLE.
+  absl::Status Failed(const std::shared_ptr<grpc::Channel>& channel, absl::Status status,
+                      const CancelToken* cancel);
 
   // "stowaged at <address>".
   std::string name() const;

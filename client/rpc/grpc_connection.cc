@@ -116,7 +116,7 @@ class GrpcConnection : public PlanConnection {
     Response response;
     const grpc::Status status = (stub.*method)(&context, request, &response);
     if (status.ok()) return ReadResponse(response);
-    return channel_.Failed(*channel, FromGrpcStatus(status));
+    return channel_.Failed(*channel, FromGrpcStatus(status), options.cancel.get());
   }
 
   absl::Status Watch(const v1::WatchPlanRequest& request, const CallOptions& options,
@@ -133,7 +133,8 @@ class GrpcConnection : public PlanConnection {
     if (!broken.ok()) context.TryCancel();
     const grpc::Status status = reader->Finish();
     if (!broken.ok()) return broken;
-    return status.ok() ? absl::OkStatus() : channel_.Failed(*channel, FromGrpcStatus(status));
+    return status.ok() ? absl::OkStatus()
+                       : channel_.Failed(*channel, FromGrpcStatus(status), options.cancel.get());
   }
 
   GrpcChannel channel_;

@@ -41,7 +41,7 @@ absl::Status ProbeHealth(const GrpcOptions& server, const std::string& service,
       .UnaryCall(&context, kMethod, grpc::StubOptions(), &request, &answer,
                  [&done](const grpc::Status& status) { done.set_value(status); });
   const grpc::Status status = done.get_future().get();
-  if (!status.ok()) return channel.Failed(*connected, FromGrpcStatus(status));
+  if (!status.ok()) return channel.Failed(*connected, FromGrpcStatus(status), /*cancel=*/nullptr);
   if (answer.value() == kServing) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat(
       channel.name(), ": ", service.empty() ? "the server" : service, " is not serving"));

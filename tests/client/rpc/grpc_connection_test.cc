@@ -186,6 +186,13 @@ TEST_F(GrpcConnectionTest, ServerThatRestartsIsFoundAgain) {
   }
 }
 
+// gRPC ends so what comes to a server that stops before its client knows.
+TEST_F(GrpcConnectionTest, WhatTheServerCancelsIsUnavailable) {
+  FakeServer server(address_.uri());
+  server.compute_plan = [](const auto&, auto*) { return absl::CancelledError("gone"); };
+  EXPECT_TRUE(absl::IsUnavailable(Compute().status())) << Compute().status();
+}
+
 TEST_F(GrpcConnectionTest, RequestOverTheLimit) {
   FakeServer server(address_.uri());
   GrpcOptions options = OptionsFor(address_);
