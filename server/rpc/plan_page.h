@@ -12,8 +12,8 @@
 
 namespace stowage {
 
-// The key after which the next page starts, as text that means nothing to others, and back; "" is the
-// start, or the end. A token is of one list: that of the tenant, or of all tenants (nothing). Errors:
+// The key after which the next page starts, as text, and back; "" is the start, or the end. A token is of one list, that of
+// the tenant or of all tenants (nothing), and no secret. Errors:
 // INVALID_ARGUMENT made by FieldError for "page_token".
 std::string ToPageToken(const std::optional<PlanKey>& after,
                         const std::optional<std::string>& tenant);
