@@ -11,7 +11,7 @@ try:
 except ImportError:
     _test_device = None
 
-NAME = "privateuseone"
+NAME = torch.device("privateuseone").type  # newer PyTorchs have the name that the device gives itself
 
 
 def _module():
@@ -27,6 +27,7 @@ def _module():
     module.set_rng_state = lambda state, _=None: _test_device.set_rng_state(bytes(state.tolist()))
     module.manual_seed_all = _test_device.manual_seed
     module._is_in_bad_fork = lambda: False
+    module.get_amp_supported_dtype = lambda: [torch.bfloat16, torch.float16]
     return module
 
 

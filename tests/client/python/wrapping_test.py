@@ -830,8 +830,8 @@ def test_what_the_page_shows(capsys):
     page = pathlib.Path(__file__).parents[3] / "client/python/README.md"
     blocks = [part.split("```")[0] for part in page.read_text().split("```python\n")[1:]]
     training, compiling, planning, _ = blocks  # rpc_test has the last one
-    for block in [training, planning] + [compiling] * _joint_version.is_here():
-        exec(block.replace("512", "64"), {})
+    for block in [training.replace("512", "64"), planning] + [compiling] * _joint_version.is_here():
+        exec(block, {})
     assert "plan: found" in capsys.readouterr().out
 
 

@@ -21,10 +21,11 @@ using torch::autograd::variable_list;
 
 thread_local bool is_held = false;  // the backward that this thread asks for
 
-// Counts what it is asked for before it does it.
+// Counts what it is asked for before LibTorch's own engine does it: from LibTorch 2 on only one engine of a process has threads
+// of devices.
 class CountingEngine final : public Engine {
  public:
-  // Its threads live to the end, as those of LibTorch's own.
+  // Lives to the end, as LibTorch's own.
   static CountingEngine& Get() {
     static auto* const engine = new CountingEngine();
     return *engine;
@@ -39,7 +40,8 @@ class CountingEngine final : public Engine {
       ++asked_;
       changed_.notify_all();
     }
-    return Engine::execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
+    return get_base_engine().execute(roots, inputs, keep_graph, create_graph, accumulate_grad,
+                                     outputs);
   }
 
   int64_t asked() {

@@ -73,7 +73,8 @@ class ForeignEngine final : public torch::autograd::Engine {
                                          bool keep_graph, bool create_graph, bool accumulate_grad,
                                          const torch::autograd::edge_list& outputs) override {
     ++executed;
-    return Engine::execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
+    return get_base_engine().execute(roots, inputs, keep_graph, create_graph, accumulate_grad,
+                                     outputs);
   }
   std::unique_ptr<torch::autograd::AnomalyMetadata> make_anomaly_metadata() override {
     ++notes;

@@ -302,8 +302,10 @@ TEST(ShapeProfilerTest, WhatCuDnnMakesIsRefusedByName) {
     model.AddStage("conv", "conv", nn::Conv2d(nn::Conv2dOptions(3, 3, 1)));
     model.AddFunction("op", "op", op);
     model.SetLoss("sum", [](const at::Tensor& y, const at::Tensor&) { return y.sum(); });
+    // PyTorch 2 says of the last one that it draws at times, which is refused before its shape is asked for.
     EXPECT_THAT(RefusalOf({std::move(model), image, torch::zeros({1})}),
-                HasSubstr(std::string(name) + " has no known shape without data"));
+                testing::AnyOf(HasSubstr(std::string(name) + " has no known shape without data"),
+                               HasSubstr(std::string(name) + " may draw random numbers or not")));
   }
 }
 
