@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "solvers/model/transfer_model.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/graph_liveness.h"
 #include "solvers/schedule/instance.h"
@@ -22,7 +23,6 @@
 #include "tests/solvers/graph_ops.h"
 #include "tests/solvers/graph_search.h"
 #include "tests/solvers/random_graph.h"
-#include "tests/solvers/random_transfers.h"
 
 namespace stowage {
 namespace {
@@ -223,34 +223,6 @@ TEST(StrongestGraphBound, IsNeverAboveARandomScheduleNorRises) {
     EXPECT_EQ(before, StrongestMakespanLowerBound(graph, Bytes(0)));
   }
   EXPECT_GT(above_fast, 5);
-}
-
-TEST(StrongestGraphBound, IsNeverAboveARandomScheduleThatCopies) {
-  std::mt19937_64 rng(3);
-  int above_ideal = 0, below_without = 0;
-  for (int i = 0; i < 2000; ++i) {
-    testing::RandomGraphOptions options;
-    options.vertices = 2 + i % 8;
-    options.with_aliases = i % 3 == 0;
-    options.with_overheads = false;
-    options.reach = 1 + i % 2;
-    const Graph graph = testing::RandomGraph(options, &rng);
-    TransferModel link = testing::RandomTransferModel(&rng);
-    const Schedule base = WithDiscards(graph, testing::RandomSchedule(graph, &rng));
-    const Schedule schedule = testing::WithRandomTransfers(graph, base, link, &rng);
-    const absl::StatusOr<Simulation> s = Evaluator(Instance(graph, link)).Run(schedule);
-    if (!s.ok()) continue;
-    if (i % 2 == 0) link.host_memory = s->host_peak;
-    const Nanos bound = StrongestMakespanLowerBound(Instance(graph, link), s->peak);
-    ASSERT_LE(bound, s->makespan) << testing::Describe(graph);
-    ASSERT_GE(bound, MakespanLowerBound(Instance(graph, link), s->peak));
-    const Nanos without = StrongestMakespanLowerBound(graph, s->peak);
-    EXPECT_LE(bound, without);
-    above_ideal += bound > graph.ideal_time() ? 1 : 0;
-    below_without += bound < without ? 1 : 0;
-  }
-  EXPECT_GT(above_ideal, 20);
-  EXPECT_GT(below_without, 20);
 }
 
 TEST(StrongestGraphBound, HoldsForTheLargestSizesAndTimes) {

@@ -82,7 +82,7 @@ TEST(TransferLowerBound, IsNeverAboveARandomSchedule) {
 
 TEST(TransferLowerBound, IsNeverAboveARandomScheduleOfAGraph) {
   std::mt19937_64 rng(3);
-  int above_ideal = 0, below_without = 0;
+  int above_ideal = 0, below_without = 0, stronger = 0, strongest_below_without = 0;
   for (int i = 0; i < 2000; ++i) {
     testing::RandomGraphOptions options;
     options.vertices = 2 + i % 8;
@@ -98,6 +98,13 @@ TEST(TransferLowerBound, IsNeverAboveARandomScheduleOfAGraph) {
     if (i % 2 == 0) link.host_memory = s->host_peak;
     const Nanos bound = MakespanLowerBound(Instance(graph, link), s->peak);
     ASSERT_LE(bound, s->makespan) << testing::Describe(graph) << '\n' << ScheduleText(schedule);
+    const Nanos strongest = StrongestMakespanLowerBound(Instance(graph, link), s->peak);
+    const Nanos strongest_without = StrongestMakespanLowerBound(graph, s->peak);
+    ASSERT_LE(strongest, s->makespan) << testing::Describe(graph) << '\n' << ScheduleText(schedule);
+    ASSERT_GE(strongest, bound);
+    EXPECT_LE(strongest, strongest_without);
+    stronger += strongest > bound ? 1 : 0;
+    strongest_below_without += strongest < strongest_without ? 1 : 0;
     EXPECT_GE(bound, graph.ideal_time());
     EXPECT_LE(bound, MakespanLowerBound(graph, s->peak));
     above_ideal += bound > graph.ideal_time() ? 1 : 0;
@@ -105,6 +112,8 @@ TEST(TransferLowerBound, IsNeverAboveARandomScheduleOfAGraph) {
   }
   EXPECT_GT(above_ideal, 20);
   EXPECT_GT(below_without, 20);
+  EXPECT_GT(stronger, 5);
+  EXPECT_GT(strongest_below_without, 20);
 }
 
 using BoundOf = Nanos(const Instance&, Bytes);
