@@ -120,22 +120,13 @@ class LongestPathBound {
  private:
   // What the backwards of p's ancestors need is held from here on, or made again.
   void AddAncestors(int p) {
-    std::vector<int> open = {p};
-    while (!open.empty()) {
-      const int reader = open.back();
-      open.pop_back();
-      for (const GraphInput& input : graph_.vertex(reader).inputs) {
-        const int from = static_cast<int>(input.vertex);
-        if (below_[Index(from)]) continue;
-        below_[Index(from)] = true;
-        open.push_back(from);
-        Keep(from, graph_.vertex(from).extra_saved);
-        ForEachNeed(graph_, from, [this](int storage) {
-          if (!held_[Index(storage)]) Keep(storage, graph_.bytes(storage));
-          held_[Index(storage)] = true;
-        });
-      }
-    }
+    ForEachNewAncestor(graph_, p, &below_, [this](int from) {
+      Keep(from, graph_.vertex(from).extra_saved);
+      ForEachNeed(graph_, from, [this](int storage) {
+        if (!held_[Index(storage)]) Keep(storage, graph_.bytes(storage));
+        held_[Index(storage)] = true;
+      });
+    });
   }
 
   // `bytes` that the forward of `maker` makes.

@@ -35,23 +35,14 @@ class LaterNeeds {
 
   // Ancestors of p run backward after p.
   void AddAncestors(int p) {
-    std::vector<int> open = {p};
-    while (!open.empty()) {
-      const int reader = open.back();
-      open.pop_back();
-      for (const GraphInput& input : graph_.vertex(reader).inputs) {
-        const int from = From(input);
-        if (below_[Index(from)]) continue;
-        below_[Index(from)] = true;
-        open.push_back(from);
-        bytes_ += graph_.vertex(from).extra_saved.value();
-        ForEachOutputNeeded(graph_, versions_, from, [this](int maker) {
-          if (outputs_[Index(maker)]) return;
-          outputs_[Index(maker)] = true;
-          bytes_ += graph_.bytes(graph_.storage(maker)).value();
-        });
-      }
-    }
+    ForEachNewAncestor(graph_, p, &below_, [this](int from) {
+      bytes_ += graph_.vertex(from).extra_saved.value();
+      ForEachOutputNeeded(graph_, versions_, from, [this](int maker) {
+        if (outputs_[Index(maker)]) return;
+        outputs_[Index(maker)] = true;
+        bytes_ += graph_.bytes(graph_.storage(maker)).value();
+      });
+    });
   }
 
   const std::vector<bool>& below() const { return below_; }

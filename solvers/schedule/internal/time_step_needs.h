@@ -12,6 +12,23 @@
 
 namespace stowage {
 
+// Calls `visit` with each ancestor of p that is not in `below`, by vertex, and puts it there.
+template <class Visit>
+void ForEachNewAncestor(const Graph& graph, int p, std::vector<bool>* below, const Visit& visit) {
+  std::vector<int> open = {p};
+  while (!open.empty()) {
+    const int reader = open.back();
+    open.pop_back();
+    for (const GraphInput& input : graph.vertex(reader).inputs) {
+      const int from = static_cast<int>(input.vertex);
+      if ((*below)[Index(from)]) continue;
+      (*below)[Index(from)] = true;
+      open.push_back(from);
+      visit(from);
+    }
+  }
+}
+
 // A vertex runs backward, or its forward does that makes what this backward uses; of a compute DAG its first forward.
 struct GraphMoment {
   int vertex;
