@@ -3,8 +3,9 @@ import json
 
 CHAINS = ["resnet50", "resnet152", "densenet201", "decoder_sdpa"]
 NETWORKS = CHAINS + ["nasnet"]
+PYTHON = "gpt2_python"  # tests/bench/gpu/gpt2_rows.py
 STEPS = ["link"] + [step for network in NETWORKS
-                    for step in [network] + ([f"{network}.gain"] if network in CHAINS else []) + [f"{network}.batch"]]
+                    for step in [network] + ([f"{network}.gain"] if network in CHAINS else []) + [f"{network}.batch"]] + [PYTHON]
 BUDGETS = ["80%", "60%", "40%", "least"]
 
 
@@ -17,7 +18,7 @@ def expected():
         ids += [f"{network}/selective"]
         ids += [f"{network}/gain"] if network in CHAINS else []
         ids += [f"{network}/batch/{way}" for way in ("plain", "recompute", "joint")]
-    return ids
+    return ids + [f"{PYTHON}/recompute/{budget}" for budget in BUDGETS]
 
 
 def read(path):
@@ -37,6 +38,8 @@ def faults(rows):
     found = []
     for name in expected():
         row = rows.get(name)
+        if row is None and _is_skipped(name, rows):
+            continue
         if row is None:
             found.append(f"{name}: no row")
         elif "error" in row:
@@ -50,11 +53,16 @@ def faults(rows):
     return found
 
 
+def _is_skipped(name, rows):
+    return name.startswith(f"{PYTHON}/") and PYTHON in rows
+
+
 def _faults_of_steps(row):
     if row["plain_repeats"] and not row["equal"]:
         yield "loss, gradients, buffers or random state differ from plain training's"
-    if row["allocated_peak_bytes"] > row["predicted_peak_bytes"]:
-        yield f"{row['allocated_peak_bytes']} bytes at most, {row['predicted_peak_bytes']} predicted"
+    peak = row.get("allocated_peak_bytes", row["peak_bytes"])
+    if peak > row["predicted_peak_bytes"]:
+        yield f"{peak} bytes at most, {row['predicted_peak_bytes']} predicted"
     if row["waits_beyond_plain"] > 0:
         yield f"{row['waits_beyond_plain']} more waits for the device than a plain step"
 
@@ -66,6 +74,7 @@ def page(rows):
         text += [_link(rows["link"]), ""]
     for network in NETWORKS:
         text += _network(network, rows)
+    text += _python(rows)
     wrong = faults(rows)
     text += ["## What is missing or not as promised", ""] + ([f"- {fault}" for fault in wrong] or ["Nothing."])
     return "\n".join(text) + "\n"
@@ -110,6 +119,25 @@ def _network(network, rows):
         if "samples_per_second" in batch:
             text.append(f"- Largest batch, {way}: {batch['largest_batch']}, {batch['samples_per_second']:.1f} samples a second; "
                         f"{batch['refused_batch']} not: {batch['refused_for']}")
+    return text + [""]
+
+
+def _python(rows):
+    mine = {name.split("/", 1)[1]: row for name, row in rows.items() if name.startswith(f"{PYTHON}/")}
+    if not mine and PYTHON not in rows:
+        return []
+    text = [f"## {PYTHON}", ""]
+    if PYTHON in rows and not mine:
+        return text + [f"Skipped: {rows[PYTHON]['skipped']}", ""]
+    steps = [(way, row) for way, row in mine.items() if "equal" in row]
+    if steps:
+        text += ["GPT-2 by `stowage.wrap`; memory is that of its blocks, time that of whole steps.", "",
+                 "| plan | predicted peak | measured | of it | recomputed | step, ms | throughput of plain | equal | more waits |",
+                 "|---|---|---|---|---|---|---|---|---|"]
+        text += [f"| {way} ({row['solver']}) | {_size(row['predicted_peak_bytes'])} | {_size(row['peak_bytes'])} | {row['peak_of_prediction']:.3f} | "
+                 f"{row['recomputed']} | {row['step_ns'] / 1e6:.1f} | {row['throughput_of_plain']:.3f} ({row['throughput_low']:.3f} to "
+                 f"{row['throughput_high']:.3f}) | {'yes' if row['equal'] else 'no'} | {row['waits_beyond_plain']} |" for way, row in steps] + [""]
+    text += [f"- {way}: {row.get('no_plan', row.get('error'))}" for way, row in mine.items() if "equal" not in row]
     return text + [""]
 
 

@@ -28,6 +28,11 @@ def whole():
     return rows
 
 
+def without_python():
+    rows = {name: row for name, row in whole().items() if not name.startswith(f"{report.PYTHON}/")}
+    return dict(rows, **{report.PYTHON: {"row": report.PYTHON, "skipped": "no stowage"}})
+
+
 def check_faults():
     assert report.faults(whole()) == [], report.faults(whole())
     for change, words in (({"equal": False}, "differ"), ({"allocated_peak_bytes": 1025}, "1024 predicted"),
@@ -36,6 +41,14 @@ def check_faults():
         rows["resnet50/joint/60%"].update(change)
         found = report.faults(rows)
         assert len(found) == 1 and words in found[0], found
+    assert report.faults(without_python()) == []
+    rows = whole()
+    del rows["gpt2_python/recompute/least"]
+    assert report.faults(rows) == ["gpt2_python/recompute/least: no row"]
+    rows = whole()
+    rows["gpt2_python/recompute/60%"] = dict(STEP, peak_bytes=1025)
+    del rows["gpt2_python/recompute/60%"]["allocated_peak_bytes"]
+    assert report.faults(rows) == ["gpt2_python/recompute/60%: 1025 bytes at most, 1024 predicted"]
     rows = whole()
     rows["resnet50/joint/60%"].update(equal=False, plain_repeats=False)
     assert report.faults(rows) == []
@@ -49,6 +62,8 @@ def check_faults():
 def check_page(out):
     page = report.page(whole())
     assert "10.0 GB/s to the host" in page and "| joint/60% (s) |" in page and "+17.0%" in page and "Nothing." in page and "joint: 8, 1.5 samples a second; 9 not: no memory" in page, page
+    assert "## gpt2_python" in page and "| recompute/60% (s) | 1 KiB | 1 KiB | 1.000 |" in page, page
+    assert "Skipped: no stowage" in report.page(without_python())
     file = out / "rows.jsonl"
     file.write_text(json.dumps(whole()["link"]) + '\n{"row": "resnet50/gain", "seg')
     assert set(report.read(file)) == {"link"}
