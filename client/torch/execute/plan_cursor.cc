@@ -8,9 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <string>
-#include <unordered_map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,7 +16,6 @@
 #include "client/torch/base/tensor_storage.h"
 #include "client/torch/base/torch_status.h"
 #include "client/torch/execute/movable_parts.h"
-#include "client/torch/execute/passed_input.h"
 #include "client/torch/execute/run_backward.h"
 #include "client/torch/execute/step_failure.h"
 #include "client/torch/execute/used_parameters.h"
@@ -34,14 +31,6 @@ using torch::autograd::variable_list;
 
 namespace {
 
-std::vector<at::Tensor> Defined(const std::vector<at::Tensor>& tensors) {
-  std::vector<at::Tensor> defined;
-  for (const at::Tensor& tensor : tensors) {
-    if (tensor.defined()) defined.push_back(tensor);
-  }
-  return defined;
-}
-
 std::vector<std::vector<at::Tensor>> PartsToTellOf(const NodeRunner& runner,
                                                    const OnGradientReady& ready) {
   return ready ? runner.Parts() : std::vector<std::vector<at::Tensor>>();
@@ -52,24 +41,6 @@ bool AsksForGradient(const at::Tensor& tensor) {
 }
 
 }  // namespace
-
-TensorVersions::TensorVersions(std::string what, const std::vector<at::Tensor>& tensors)
-    : what_(std::move(what)) {
-  for (const at::Tensor& tensor : tensors) {
-    counters_.push_back(torch::autograd::impl::version_counter(tensor));
-    versions_.push_back(counters_.back().current_version());
-  }
-}
-
-void TensorVersions::CheckUnchanged() const {
-  for (size_t i = 0; i < versions_.size(); ++i) {
-    if (counters_[i].current_version() == versions_[i]) continue;
-    ThrowStatus(absl::FailedPreconditionError(
-        absl::StrCat(what_, " ", i,
-                     " of a planned step was written over between its forward and its backward, "
-                     "which runs parts of the forward again")));
-  }
-}
 
 void PlanCursor::CheckMayRun(const PlanCursor* cursor) {
   if (cursor == nullptr) {
@@ -115,61 +86,6 @@ class PlanCursor::Boundary : public Node {
  private:
   std::shared_ptr<PlanCursor> cursor_;
   NodeOutput made_;
-};
-
-// On the one edge from a node's own graph to something that no later node reads. Gives what comes memory of its own: the
-// plan counts it so, while autograd would let gradients share theirs.
-class PlanCursor::Passage : public Node {
- public:
-  // Runs after all of the node's own graph, whose numbers are higher: what is shared in there is not any more then.
-  Passage(std::weak_ptr<PlanCursor> cursor, const NodePtrTo<Boundary>& to, const at::Tensor& value,
-          uint64_t number)
-      : Node(number), cursor_(std::move(cursor)), made_(to->made()) {
-    add_next_edge(Edge(to, 0));
-    add_input_metadata(value);
-  }
-
-  variable_list apply(variable_list&& gradients) override {
-    const std::shared_ptr<PlanCursor> cursor = cursor_.lock();
-    if (cursor == nullptr || !gradients[0].defined() || at::GradMode::is_enabled())
-      return std::move(gradients);
-    if (cursor->has_gradient_[made_] != 0) return std::move(gradients);
-    if (!cursor->plan_->chain) return {GradientWithOwnMemory(std::move(gradients[0]))};
-    return {DenseGradient(std::move(gradients[0]), cursor->tensors_->Value(made_))};
-  }
-
-  std::string name() const override { return "StowagePassage"; }
-
- private:
-  std::weak_ptr<PlanCursor> cursor_;
-  NodeOutput made_;
-};
-
-// On an edge to the accumulator of a parameter that several nodes use. The sum of what they give waits there until the
-// last of them has run: in memory that is there from the beginning, as that of gradients is.
-class PlanCursor::TiedPassage : public Node {
- public:
-  TiedPassage(std::shared_ptr<TiedSum> sum, const NodePtr& accumulator, const at::Tensor& parameter,
-              uint64_t number)
-      : Node(std::numeric_limits<uint64_t>::max() - 1 - number), sum_(std::move(sum)) {
-    add_next_edge(Edge(accumulator, 0));
-    add_input_metadata(parameter);
-  }
-
-  variable_list apply(variable_list&& gradients) override {
-    at::Tensor memory = std::move(sum_->memory);
-    if (!memory.defined() || !gradients[0].defined() || gradients[0].is_sparse() ||
-        at::GradMode::is_enabled()) {
-      return std::move(gradients);
-    }
-    // The engine adds to it what comes later, in place.
-    return {memory.copy_(gradients[0])};
-  }
-
-  std::string name() const override { return "StowageTiedPassage"; }
-
- private:
-  std::shared_ptr<TiedSum> sum_;
 };
 
 namespace {
@@ -235,11 +151,10 @@ PlanCursor::PlanCursor(std::shared_ptr<const StepPlan> plan, Inputs inputs, Tens
       tensors_(plan_->HoldNothing()),
       slots_(static_cast<size_t>(model_.size())),
       boundaries_(model_.ForEachOutput<NodePtrTo<Boundary>>()),
-      has_gradient_(model_.ForEachOutput<char>()),
       ready_(std::move(ready)),
       complete_(PartsToTellOf(runner_, ready_), ready_),
       parameter_versions_("parameter", model_.parameters()),
-      input_versions_("input", Defined(inputs_.sources)) {
+      input_versions_("input", inputs_.sources) {
   Begin();
   if (inputs_.once) runner_.ExpectOnce(&plan_->runs_once);
   for (const NodeOutput made : model_.outputs()) outputs_.push_back({made, nullptr, {}, {}});
@@ -250,14 +165,7 @@ PlanCursor::PlanCursor(std::shared_ptr<const StepPlan> plan, Inputs inputs, Tens
     return;
   }
   runner_.BeginForwards(targets_, AskingOf(model_, inputs_.edges));
-  for (const at::Tensor& parameter : model_.tied_parameters()) {
-    if (!parameter.requires_grad()) continue;
-    const NodePtr accumulator = torch::autograd::impl::grad_accumulator(parameter);
-    tied_.emplace(
-        accumulator.get(),
-        Tied{parameter, accumulator,
-             std::make_shared<TiedSum>(TiedSum{at::empty_like(parameter.variable_data())})});
-  }
+  passages_.emplace(*plan_, tensors_.get());
 }
 
 PlanCursor::~PlanCursor() {
@@ -350,56 +258,18 @@ std::vector<at::Tensor> PlanCursor::InputsInGraph(int v) const {
   return passed;
 }
 
-NodePtr PlanCursor::FirstGradient(const Edge& edge, uint64_t number) const {
-  return new_gradients_ ? new_gradients_->Before(edge.function.get(), number) : nullptr;
-}
-
 void PlanCursor::InsertPassages(int v, const std::vector<Node*>& nodes, uint64_t number) {
-  // Edges to inputs of which v is the last reader: what comes after others have given something is a sum.
-  struct Last {
-    NodePtrTo<Boundary> boundary;
-    Edge* edge;
-    int edges;
-  };
-  std::vector<Last> lasts;
+  // Inputs of which v is the last reader: what comes after others have given something is a sum.
+  std::vector<GradientPassages::End> ends;
   for (const NodeOutput input : model_.node(v).inputs) {
     const NodePtrTo<Boundary>& boundary = boundaries_[input];
     if (!boundary || plan_->last_reader[boundary->made()] > v) continue;
-    const bool is_known = std::any_of(lasts.begin(), lasts.end(),
-                                      [&](const Last& last) { return last.boundary == boundary; });
-    if (!is_known) lasts.push_back({boundary, nullptr, 0});
+    const bool is_known =
+        std::any_of(ends.begin(), ends.end(),
+                    [&](const GradientPassages::End& end) { return end.boundary == boundary; });
+    if (!is_known) ends.push_back({boundary, boundary->made()});
   }
-  if (lasts.empty() && tied_.empty() && !new_gradients_) return;
-  for (Node* const node : nodes) {
-    uint64_t of_edge = 0;
-    for (Edge& edge : node->next_edges()) {
-      ++of_edge;  // in the order in which autograd adds up
-      if (!edge.is_valid()) continue;
-      const auto last = std::find_if(lasts.begin(), lasts.end(), [&](const Last& of) {
-        return of.boundary.get() == edge.function.get();
-      });
-      if (last != lasts.end()) {
-        last->edge = &edge;
-        ++last->edges;
-        continue;
-      }
-      const auto tied = tied_.find(edge.function.get());
-      if (tied != tied_.end()) {
-        edge = Edge(MakeNode<TiedPassage>(tied->second.sum, tied->second.accumulator,
-                                          tied->second.parameter, of_edge),
-                    0);
-      } else if (const NodePtr first = FirstGradient(edge, of_edge)) {
-        edge = Edge(first, 0);
-      }
-    }
-  }
-  for (const Last& last : lasts) {
-    // What comes by several edges is a sum, too, in memory of its own.
-    if (last.edges != 1) continue;
-    *last.edge = Edge(MakeNode<Passage>(weak_from_this(), last.boundary,
-                                        tensors_->Value(last.boundary->made()), number),
-                      0);
-  }
+  passages_->Insert(nodes, number, ends, new_gradients_ ? &*new_gradients_ : nullptr);
 }
 
 void PlanCursor::RunForExtras(int v, bool saves, const std::vector<at::Tensor>* outputs,
@@ -416,17 +286,28 @@ void PlanCursor::RunForExtras(int v, bool saves, const std::vector<at::Tensor>* 
                              [&] { return slots.OwnStorages(plan_->device->device()); }, warm));
 }
 
-std::vector<at::Tensor> PlanCursor::FirstForwardAlone(int v, bool saves) {
+std::vector<at::Tensor> PlanCursor::Record(int v, bool saves, const std::vector<at::Tensor>& inputs,
+                                           absl::FunctionRef<std::vector<at::Tensor>()> forward) {
   SavedSlots& slots = slots_[static_cast<size_t>(v)];
+  const bool yields = plan_->never_drops[static_cast<size_t>(v)];
+  std::vector<at::Tensor> outputs;
+  {
+    // What must not run again is not dropped.
+    const SavedSlots::Recording recording(&slots, saves || model_.node(v).must_keep, yields);
+    outputs = forward();
+  }
+  slots.Settle(runner_.HeldByOthers(v, inputs, outputs), outputs);
+  return outputs;
+}
+
+std::vector<at::Tensor> PlanCursor::FirstForwardAlone(int v, bool saves) {
   SavedNode& graph = own_graphs_[static_cast<size_t>(v)];
   const std::vector<at::Tensor> inputs = ValuesOfInputs(v);
   RunForExtras(v, saves, &graph.outputs, [&] {
-    {
-      const SavedSlots::Recording recording(&slots, saves || model_.node(v).must_keep,
-                                            plan_->never_drops[static_cast<size_t>(v)]);
+    Record(v, saves, inputs, [&] {
       graph = runner_.ForwardSaving(v, inputs);
-    }
-    slots.Settle(runner_.HeldByOthers(v, inputs, graph.outputs), graph.outputs);
+      return graph.outputs;
+    });
   });
   NoteOutputs(v, graph.outputs);
   return WithoutGraphs(graph.outputs);
@@ -434,23 +315,16 @@ std::vector<at::Tensor> PlanCursor::FirstForwardAlone(int v, bool saves) {
 
 std::vector<at::Tensor> PlanCursor::FirstForward(int v, bool saves) {
   if (!plan_->in_engine_order) return FirstForwardAlone(v, saves);
-  SavedSlots& slots = slots_[static_cast<size_t>(v)];
   // The engine runs what has a higher number first.
   const uint64_t number = at::sequence_number::get_and_increment();
   std::vector<at::Tensor> outputs;
   std::vector<Node*> nodes;
   const auto run = [&] {
     const std::vector<at::Tensor> inputs = InputsInGraph(v);
-    {
-      // What must not run again is not dropped.
-      const SavedSlots::Recording recording(&slots, saves || model_.node(v).must_keep,
-                                            plan_->never_drops[static_cast<size_t>(v)]);
-      outputs = runner_.ForwardInGraph(v, inputs);
-    }
+    outputs = Record(v, saves, inputs, [&] { return runner_.ForwardInGraph(v, inputs); });
     nodes = NodesIn(v, outputs);
     // What must not run twice may run a backward of its own in its forward, which no graph shows.
     if (!model_.node(v).must_keep) CheckUsedParameters(nodes, model_.node(v).parameters);
-    slots.Settle(runner_.HeldByOthers(v, inputs, outputs), outputs);
   };
   RunForExtras(v, saves, &outputs, run);
   PutBoundaries(v, outputs, nodes, number);
@@ -782,7 +656,7 @@ void PlanCursor::BeginAgain() {
   const absl::Status has_sources = tensors_->Release();
   if (!has_sources.ok()) ThrowStatus(has_sources);
   Begin();
-  has_gradient_ = model_.ForEachOutput<char>();
+  passages_->BeginAgain(model_);
   complete_ = CompleteGradients(PartsToTellOf(runner_, ready_), ready_);
   next_ = 0;
 }
@@ -828,7 +702,7 @@ void PlanCursor::FinishBackward() {
   held_gradients_.clear();
   const int v = plan_->NodeOf(plan_->schedule[next_]);
   for (const NodeOutput input : model_.node(v).inputs) {
-    has_gradient_[runner_.GradientOwner(input)] = 1;
+    passages_->HasGradient(runner_.GradientOwner(input));
   }
   SkipBackward(v);
   if (recorder_) recorder_->Stop();

@@ -19,8 +19,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -31,6 +29,7 @@
 #include "client/torch/base/tensor_storage.h"
 #include "client/torch/base/tensors.h"
 #include "client/torch/execute/backward_end.h"
+#include "client/torch/execute/gradient_passages.h"
 #include "client/torch/execute/held_tensors.h"
 #include "client/torch/execute/new_gradients.h"
 #include "client/torch/execute/node_runner.h"
@@ -40,25 +39,13 @@
 #include "client/torch/execute/step_recorder.h"
 #include "client/torch/execute/step_report.h"
 #include "client/torch/execute/step_run.h"
+#include "client/torch/execute/tensor_versions.h"
 #include "client/torch/memory/memory_refusal.h"
 #include "client/torch/model/graph_model.h"
 #include "solvers/schedule/measured_step.h"
 #include "solvers/schedule/schedule.h"
 
 namespace stowage {
-
-// What is read by a forward and, where that runs again, in the backward. Holds none of it.
-class TensorVersions {
- public:
-  TensorVersions(std::string what, const std::vector<at::Tensor>& tensors);
-  // Throws c10::Error if one was written over since the construction.
-  void CheckUnchanged() const;
-
- private:
-  std::string what_;
-  std::vector<c10::VariableVersion> counters_;
-  std::vector<uint32_t> versions_;
-};
 
 // Where the engine's order is not the plan's (IsInEngineOrder), each node has a graph of its own, and the cursor runs its
 // backward where the plan has it: all of that is one node in the caller's graph, behind the losses.
@@ -105,17 +92,7 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
 
  private:
   class Boundary;
-  class Passage;
-  class TiedPassage;
   class WholeBackward;
-  struct TiedSum {
-    at::Tensor memory;  // undefined once a gradient has come
-  };
-  struct Tied {
-    at::Tensor parameter;
-    NodePtr accumulator;
-    std::shared_ptr<TiedSum> sum;
-  };
   struct Output {
     NodeOutput made;
     NodePtrTo<Boundary> boundary;  // holds the cursor
@@ -147,6 +124,9 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   // Runs a forward of v, which leaves its outputs in `*outputs`; keeps what of its extras the plan moves.
   void RunForExtras(int v, bool saves, const std::vector<at::Tensor>* outputs,
                     absl::FunctionRef<void()> forward);
+  // Sees to what autograd saves of `forward`, a first one of v, which returns its outputs.
+  std::vector<at::Tensor> Record(int v, bool saves, const std::vector<at::Tensor>& inputs,
+                                 absl::FunctionRef<std::vector<at::Tensor>()> forward);
   std::vector<at::Tensor> FirstForward(int v, bool saves);
   std::vector<at::Tensor> FirstForwardAlone(int v, bool saves);
   std::vector<at::Tensor> ForwardAgain(int v, bool saves);
@@ -158,7 +138,6 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   std::vector<at::Tensor> InputsInGraph(int v) const;
   at::Tensor& GradientOf(NodeOutput made) { return gradients_[runner_.GradientOwner(made)]; }
   // Between v's own graph and what it reads; `number` is theirs among autograd's nodes.
-  NodePtr FirstGradient(const torch::autograd::Edge& edge, uint64_t number) const;
   void InsertPassages(int v, const std::vector<torch::autograd::Node*>& nodes, uint64_t number);
   // All that is held when a step begins.
   void Begin();
@@ -198,11 +177,10 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   std::vector<Loss> losses_;                   // their edges hold the cursor
   std::vector<at::Tensor> losses_on_host_;
   std::vector<Output> outputs_;
-  PerOutput<char> has_gradient_;  // some reader has given one
+  std::optional<GradientPassages> passages_;  // where the engine's order is the plan's
   // Where the engine's order is not the plan's: the own graph of each vertex, and gradients as far as they are known.
   std::vector<SavedNode> own_graphs_;
   PerOutput<at::Tensor> gradients_;
-  std::unordered_map<const torch::autograd::Node*, Tied> tied_;  // by accumulator
   OnGradientReady ready_;
   CompleteGradients complete_;
   // What is read again in the backward.
