@@ -7,9 +7,9 @@
 
 namespace stowage {
 
-std::vector<int> HeldOutputs::PartsOf(const std::vector<at::Tensor>& made) const {
-  std::vector<int> parts;
-  std::vector<const c10::StorageImpl*> known;
+HeldOutputs::Few<int> HeldOutputs::PartsOf(const std::vector<at::Tensor>& made) {
+  Few<int> parts;
+  Few<const c10::StorageImpl*> known;
   for (const at::Tensor& tensor : made) {
     const c10::StorageImpl* const storage = StorageOf(tensor);
     if (storage == nullptr) {
@@ -23,8 +23,8 @@ std::vector<int> HeldOutputs::PartsOf(const std::vector<at::Tensor>& made) const
   return parts;
 }
 
-std::vector<size_t> HeldOutputs::Firsts() const {
-  std::vector<size_t> firsts;
+HeldOutputs::Few<size_t> HeldOutputs::Firsts() const {
+  Few<size_t> firsts;
   for (size_t i = 0; i < parts_.size(); ++i) {
     if (parts_[i] == static_cast<int>(firsts.size())) firsts.push_back(i);
   }
@@ -32,25 +32,25 @@ std::vector<size_t> HeldOutputs::Firsts() const {
 }
 
 void HeldOutputs::Put(const std::vector<at::Tensor>& made) {
-  std::vector<int> parts = PartsOf(made);
+  Few<int> parts = PartsOf(made);
   if (!parts_.empty() && parts != parts_) {
     throw StageRuleError(
         "it returns other tensors when it runs again: others are undefined, or share memory");
   }
   parts_ = std::move(parts);
   data_.resize(Firsts().size());
-  values_ = made;
+  values_.assign(made.begin(), made.end());
 }
 
 void HeldOutputs::Own(const std::vector<at::Tensor>& made, int home) {
   Put(made);
-  const std::vector<size_t> firsts = Firsts();
+  const Few<size_t> firsts = Firsts();
   for (size_t i = 0; i < firsts.size(); ++i) data_[i].Own(made[firsts[i]], home);
 }
 
 void HeldOutputs::Join(const std::vector<at::Tensor>& made) {
   Put(made);
-  const std::vector<size_t> firsts = Firsts();
+  const Few<size_t> firsts = Firsts();
   for (size_t i = 0; i < firsts.size(); ++i) data_[i].Join(made[firsts[i]]);
 }
 
@@ -72,16 +72,16 @@ const at::Tensor& HeldOutputs::value(int index) const {
 }
 
 void HeldOutputs::Release() {
-  for (std::vector<SharedData>* const all : {&data_, &beside_}) {
-    for (SharedData& part : *all) {
-      part.Free(0);
-      part.Free(1);
-    }
-  }
+  const auto free = [](SharedData& part) {
+    part.Free(0);
+    part.Free(1);
+  };
+  std::for_each(data_.begin(), data_.end(), free);
+  std::for_each(beside_.begin(), beside_.end(), free);
 }
 
 void HeldOutputs::LiveIn(const HeldOutputs& owner, int at, const std::vector<at::Tensor>& made) {
-  values_ = made;
+  values_.assign(made.begin(), made.end());
   parts_.assign(made.size(), owner.part(at));
 }
 

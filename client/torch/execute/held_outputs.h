@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "client/torch/offload/host_copies.h"
 #include "client/torch/offload/shared_data.h"
 
@@ -42,14 +43,18 @@ class HeldOutputs {
   void Release();
 
  private:
-  void Put(const std::vector<at::Tensor>& made);
-  std::vector<int> PartsOf(const std::vector<at::Tensor>& made) const;
-  // The first tensor of each part.
-  std::vector<size_t> Firsts() const;
+  // Most nodes make one tensor.
+  template <class T>
+  using Few = absl::InlinedVector<T, 1>;
 
-  std::vector<at::Tensor> values_;
-  std::vector<int> parts_;  // by tensor
-  std::vector<SharedData> data_;
+  void Put(const std::vector<at::Tensor>& made);
+  static Few<int> PartsOf(const std::vector<at::Tensor>& made);
+  // The first tensor of each part.
+  Few<size_t> Firsts() const;
+
+  Few<at::Tensor> values_;
+  Few<int> parts_;  // by tensor
+  Few<SharedData> data_;
   std::vector<SharedData> beside_;  // what was lent to stay
 };
 

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -63,12 +64,19 @@ void SetNumbers(at::Generator generator, const Numbers& numbers) {
 #endif
 }
 
-// A contiguous tensor of the CPU, over `*bytes` if that is where the buffer is.
-at::Tensor RoomFor(const at::Tensor& buffer, std::vector<char>* bytes) {
+bool IsPlainMemory(const at::Tensor& buffer) {
+  return buffer.is_cpu() && buffer.layout() == at::kStrided && buffer.is_contiguous() &&
+         buffer.has_storage() && !buffer.is_conj() && !buffer.is_neg() &&
+         !buffer.key_set().has(c10::DispatchKey::Python);
+}
+
+// A contiguous tensor of the CPU, in memory that no meter of tensors counts.
+at::Tensor RoomFor(const at::Tensor& buffer) {
   const at::TensorOptions options = buffer.options().device(at::kCPU).requires_grad(false);
   if (!buffer.is_cpu()) return at::empty(buffer.sizes(), options.pinned_memory(buffer.is_cuda()));
-  bytes->resize(static_cast<size_t>(buffer.nbytes()));
-  return at::from_blob(bytes->data(), buffer.sizes(), options);
+  const auto bytes = std::make_shared<std::vector<char>>(static_cast<size_t>(buffer.nbytes()));
+  return at::from_blob(
+      bytes->data(), buffer.sizes(), [bytes](void*) {}, options);
 }
 
 }  // namespace
@@ -115,33 +123,50 @@ BufferState BufferState::Capture(const std::vector<at::Tensor>& buffers) {
   const at::NoGradGuard no_grad;
   const RealOperations real;
   BufferState state;
-  state.buffers_ = buffers;
+  state.kept_.reserve(buffers.size());
   for (const at::Tensor& buffer : buffers) {
-    state.bytes_.emplace_back();
-    state.copies_.push_back(RoomFor(buffer, &state.bytes_.back()));
-    state.copies_.back().copy_(buffer, /*non_blocking=*/true);
+    Kept kept{buffer, at::Tensor(), state.bytes_.size(), static_cast<size_t>(buffer.nbytes())};
+    if (IsPlainMemory(buffer)) {
+      const auto* const data = static_cast<const char*>(buffer.data_ptr());
+      state.bytes_.insert(state.bytes_.end(), data, data + kept.bytes);
+    } else {
+      kept.copy = RoomFor(buffer);
+      kept.copy.copy_(buffer, /*non_blocking=*/true);
+    }
+    state.kept_.push_back(std::move(kept));
   }
   return state;
 }
 
+const void* BufferState::DataOf(const Kept& kept) const {
+  return kept.copy.defined() ? kept.copy.data_ptr() : bytes_.data() + kept.begin;
+}
+
+// Writes to the memory itself, or to tensors with version counters of their own: a plain copy_ would make saved tensors look
+// overwritten.
 void BufferState::Restore() const {
   const at::NoGradGuard no_grad;
   const RealOperations real;
-  for (size_t i = 0; i < buffers_.size(); ++i) {
-    // variable_data has a version counter of its own; a plain copy_ would make saved tensors look
-    // overwritten.
-    buffers_[i].variable_data().copy_(copies_[i], /*non_blocking=*/true);
+  for (const Kept& kept : kept_) {
+    const at::Tensor& buffer = kept.buffer;
+    if (kept.copy.defined()) {
+      buffer.variable_data().copy_(kept.copy, /*non_blocking=*/true);
+      continue;
+    }
+    TORCH_CHECK(IsPlainMemory(buffer) && buffer.nbytes() == kept.bytes,
+                "a buffer of the model has become another in size or layout");
+    if (kept.bytes > 0) std::memcpy(buffer.data_ptr(), bytes_.data() + kept.begin, kept.bytes);
   }
 }
 
 bool operator==(const BufferState& a, const BufferState& b) {
-  if (a.copies_.size() != b.copies_.size()) return false;
-  for (size_t i = 0; i < a.copies_.size(); ++i) {
-    const at::Tensor &x = a.copies_[i], &y = b.copies_[i];
-    WaitFor(a.buffers_[i].device());
-    WaitFor(b.buffers_[i].device());
-    if (x.nbytes() != y.nbytes()) return false;
-    if (x.nbytes() > 0 && std::memcmp(x.data_ptr(), y.data_ptr(), x.nbytes()) != 0) return false;
+  if (a.kept_.size() != b.kept_.size()) return false;
+  for (size_t i = 0; i < a.kept_.size(); ++i) {
+    const BufferState::Kept &x = a.kept_[i], &y = b.kept_[i];
+    WaitFor(x.buffer.device());
+    WaitFor(y.buffer.device());
+    if (x.bytes != y.bytes) return false;
+    if (x.bytes > 0 && std::memcmp(a.DataOf(x), b.DataOf(y), x.bytes) != 0) return false;
   }
   return true;
 }

@@ -12,6 +12,7 @@
 #include <c10/core/Device.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -58,9 +59,17 @@ class BufferState {
   friend bool operator!=(const BufferState& a, const BufferState& b) { return !(a == b); }
 
  private:
-  std::vector<at::Tensor> buffers_;
-  std::vector<at::Tensor> copies_;        // on the host, contiguous
-  std::vector<std::vector<char>> bytes_;  // of copies of what is there itself
+  struct Kept {
+    at::Tensor buffer;
+    at::Tensor copy;  // on the host, contiguous; undefined where the bytes are below
+    size_t begin = 0;
+    size_t bytes = 0;
+  };
+
+  const void* DataOf(const Kept& kept) const;
+
+  std::vector<Kept> kept_;
+  std::vector<char> bytes_;  // of buffers that are contiguous on the host
 };
 
 // Puts random state and buffers back to where they were at its construction, unless Dismiss is

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -19,9 +20,11 @@ using Key = std::pair<c10::DeviceType, c10::DeviceIndex>;
 Key KeyOf(c10::Device device) { return {device.type(), device.index()}; }
 
 struct Users {
-  std::map<std::thread::id, int> depths;  // of steps in steps
-  int64_t begun = 0;                      // outermost steps
+  std::set<std::thread::id> threads;
+  int64_t begun = 0;  // outermost steps
 };
+
+thread_local const DeviceUse* innermost_use = nullptr;
 
 // Never destroyed: threads may step to the end.
 std::mutex& Mutex() {
@@ -68,24 +71,35 @@ void WaitForBackwards(c10::Device device) {
   torch::autograd::grad({probe.source.view({1})}, {probe.source}, {probe.gradient});
 }
 
-DeviceUse::DeviceUse(c10::Device device) : device_(device) {
+DeviceUse::DeviceUse(c10::Device device)
+    : device_(device), outer_(innermost_use), counts_(!IsWithinAnother()) {
+  innermost_use = this;
+  if (!counts_) return;
   const std::lock_guard<std::mutex> lock(Mutex());
   Users& users = UsersOf(device_);
-  if (users.depths[std::this_thread::get_id()]++ == 0) ++users.begun;
+  users.threads.insert(std::this_thread::get_id());
+  ++users.begun;
 }
 
 DeviceUse::~DeviceUse() {
+  innermost_use = outer_;
+  if (!counts_) return;
   const std::lock_guard<std::mutex> lock(Mutex());
-  Users& users = UsersOf(device_);
-  const auto own = users.depths.find(std::this_thread::get_id());
-  if (--own->second == 0) users.depths.erase(own);
+  UsersOf(device_).threads.erase(std::this_thread::get_id());
+}
+
+bool DeviceUse::IsWithinAnother() const {
+  for (const DeviceUse* use = outer_; use != nullptr; use = use->outer_) {
+    if (use->device_ == device_) return true;
+  }
+  return false;
 }
 
 DeviceWatch::DeviceWatch(c10::Device device) : device_(device) {
   const std::lock_guard<std::mutex> lock(Mutex());
   const Users& users = UsersOf(device_);
   begun_ = users.begun;
-  others_ = users.depths.size() > users.depths.count(std::this_thread::get_id());
+  others_ = users.threads.size() > users.threads.count(std::this_thread::get_id());
 }
 
 bool DeviceWatch::SawOthers() const {

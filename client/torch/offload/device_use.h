@@ -15,7 +15,8 @@ void WaitFor(c10::Device device);
 // on. Not for use in a backward. Throws what LibTorch throws.
 void WaitForBackwards(c10::Device device);
 
-// The calling thread steps on the device while an object lives, one in another on that thread is no more.
+// The calling thread steps on the device while an object lives, one in another on that thread is no more. Objects of a
+// thread go in the reverse order of their making.
 class DeviceUse {
  public:
   explicit DeviceUse(c10::Device device);
@@ -24,7 +25,11 @@ class DeviceUse {
   DeviceUse& operator=(const DeviceUse&) = delete;
 
  private:
+  bool IsWithinAnother() const;
+
   const c10::Device device_;
+  const DeviceUse* const outer_;  // of this thread, of any device
+  const bool counts_;
 };
 
 // Whether others do. To be made by a thread that steps.

@@ -132,6 +132,15 @@ TEST_P(ModelStateTest, BuffersComeBackAndTakeNoneOfTheDevicesMemory) {
   EXPECT_EQ(buffers[0]._version(), version);
 }
 
+// Written to memory that is there no more, the old contents would be anybody's.
+TEST(BufferStateTest, ABufferOfAnotherSizeIsRefused) {
+  at::Tensor buffer = torch::ones({4});
+  const BufferState before = BufferState::Capture({torch::zeros({2}), buffer});
+  buffer.set_data(torch::ones({3}));
+  EXPECT_TRUE(BufferState::Capture({torch::zeros({2}), buffer}) != before);
+  EXPECT_THROW(before.Restore(), c10::Error);
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, ModelStateTest, testing::Values("cpu", "test", "cuda"),
                          [](const auto& device) { return device.param; });
 

@@ -15,6 +15,7 @@ namespace {
 TEST(DeviceUse, OthersAreSeenWhetherTheyWereThereOrCame) {
   const c10::Device gpu(c10::DeviceType::CUDA, 1);
   const DeviceUse own(gpu);
+  const DeviceUse of_another({c10::DeviceType::CUDA, 3});
   const DeviceUse within(gpu);
   const DeviceWatch alone(gpu);
   EXPECT_FALSE(alone.SawOthers());
@@ -26,6 +27,9 @@ TEST(DeviceUse, OthersAreSeenWhetherTheyWereThereOrCame) {
   std::thread([&gpu] { const DeviceUse use(gpu); }).join();
   EXPECT_TRUE(alone.SawOthers());
   EXPECT_FALSE(DeviceWatch(gpu).SawOthers());
+  // One within another ends, and the thread still steps.
+  { const DeviceUse once_more(gpu); }
+  std::thread([&gpu] { EXPECT_TRUE(DeviceWatch(gpu).SawOthers()); }).join();
 }
 
 // Autograd's thread for the device still holds what a backward took.
