@@ -20,7 +20,7 @@ class PackingScope {
   PackingScope(const PackingScope&) = delete;
   PackingScope& operator=(const PackingScope&) = delete;
 
-  // Called for every tensor that is saved.
+  // Called for every tensor that is saved. Null: autograd itself keeps it.
   virtual std::unique_ptr<torch::autograd::SavedVariableHooks> MakeHooks() = 0;
   // Whether hooks that Python has in force around the scope come before those.
   virtual bool Yields() const { return false; }
@@ -40,6 +40,19 @@ class PackingScope {
 class DropSavedScope : private PackingScope {
  private:
   std::unique_ptr<torch::autograd::SavedVariableHooks> MakeHooks() override;
+};
+
+// While an object of this class lives, autograd itself keeps what this thread's forwards save, whatever scopes are around.
+// Hooks that Python has in force come before where it `yields`.
+class OwnSavingScope : private PackingScope {
+ public:
+  explicit OwnSavingScope(bool yields) : yields_(yields) {}
+
+ private:
+  std::unique_ptr<torch::autograd::SavedVariableHooks> MakeHooks() override { return nullptr; }
+  bool Yields() const override { return yields_; }
+
+  const bool yields_;
 };
 
 // While an object of this class lives, a backward that this thread runs ends when autograd's thread for the device has let go

@@ -16,6 +16,7 @@
 #include "client/torch/base/tensor_storage.h"
 #include "client/torch/base/torch_status.h"
 #include "client/torch/execute/movable_parts.h"
+#include "client/torch/execute/packing_scope.h"
 #include "client/torch/execute/run_backward.h"
 #include "client/torch/execute/step_failure.h"
 #include "client/torch/execute/used_parameters.h"
@@ -291,6 +292,14 @@ std::vector<at::Tensor> PlanCursor::Record(int v, bool saves, const std::vector<
   SavedSlots& slots = slots_[static_cast<size_t>(v)];
   const bool yields = plan_->never_drops[static_cast<size_t>(v)];
   std::vector<at::Tensor> outputs;
+  if (inputs_.once && plan_->SavesForGood(v)) {
+    {
+      const OwnSavingScope saving(yields);
+      outputs = forward();
+    }
+    slots.Hold(outputs);
+    return outputs;
+  }
   {
     // What must not run again is not dropped.
     const SavedSlots::Recording recording(&slots, saves || model_.node(v).must_keep, yields);

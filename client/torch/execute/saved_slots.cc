@@ -195,6 +195,14 @@ void SavedSlots::Settle(const std::vector<const c10::StorageImpl*>& held_by_othe
   }
 }
 
+void SavedSlots::Hold(const std::vector<at::Tensor>& outputs) {
+  for (const at::Tensor& output : outputs) {
+    // Nobody holds the node that adds up what comes for an output that is a leaf.
+    if (!output.defined() || output.grad_fn() == nullptr) continue;
+    graph_.push_back(torch::autograd::impl::gradient_edge(output).function);
+  }
+}
+
 size_t SavedSlots::EndOfOwn() const {
   for (size_t end = slots_.size(); end > 0; --end) {
     const std::shared_ptr<SavedSlot> slot = slots_[end - 1].lock();
@@ -224,6 +232,7 @@ SavedSlots SavedSlots::Emptied() const {
 }
 
 void SavedSlots::Drop() {
+  graph_.clear();
   for (const std::weak_ptr<SavedSlot>& known : slots_) {
     const std::shared_ptr<SavedSlot> slot = known.lock();
     if (slot != nullptr && slot->own) slot->Empty();

@@ -14,6 +14,7 @@
 #include <memory>
 #include <vector>
 
+#include "client/torch/base/autograd_node.h"
 #include "client/torch/execute/packing_scope.h"
 #include "client/torch/offload/host_copies.h"
 
@@ -59,6 +60,8 @@ class SavedSlots {
     bool stopped_ = false;
   };
 
+  // After a first forward that autograd saved itself of, without slots: holds its graph until LetGo or Drop.
+  void Hold(const std::vector<at::Tensor>& outputs);
   // After the first forward: which memory others hold, the outputs' owner among them.
   void Settle(const std::vector<const c10::StorageImpl*>& held_by_others,
               const std::vector<at::Tensor>& outputs);
@@ -68,11 +71,14 @@ class SavedSlots {
   bool saves_output() const { return saves_output_; }
   // The same slots, as after a Drop, of a graph that there is not: for a forward that is to be measured.
   SavedSlots Emptied() const;
-  // Empties the slots that own.
+  // Empties the slots that own, or lets go of a graph without slots.
   void Drop();
   // To be called where the backward begins, which frees slots one by one. Until then they are held here, too: part of a
   // graph may be gone before, if no gradient can come to it.
-  void LetGo() { held_.clear(); }
+  void LetGo() {
+    held_.clear();
+    graph_.clear();
+  }
   // Memory on the device that only slots hold, each storage once, in the order of saving.
   std::vector<StoragePtr> OwnStorages(c10::Device device) const;
 
@@ -82,6 +88,7 @@ class SavedSlots {
 
   std::vector<std::weak_ptr<SavedSlot>> slots_;  // the graph owns them
   std::vector<std::shared_ptr<SavedSlot>> held_;
+  std::vector<NodePtr> graph_;  // what made the outputs
   bool saves_output_ = false;
 };
 

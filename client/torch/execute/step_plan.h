@@ -84,6 +84,11 @@ struct StepPlan {
     if (chain) return chain->stage(v).stops();
     return graph->vertex(v).stops() && graph->vertex(v).extra_saved > Bytes(0);
   }
+  // Whether nothing that v saves is ever dropped, moved or made again.
+  bool SavesForGood(int v) const {
+    const auto node = static_cast<size_t>(v);
+    return never_drops[node] || (runs_once[node] && saves_nothing[node] && !moves_extras[node]);
+  }
   // The node in whose memory v lives.
   int OwnerOf(int v) const { return chain ? v : graph->storage(v); }
   // Of the tensors of its node, at most; nothing where only the batch says it, as of a chain's side inputs.

@@ -57,6 +57,19 @@ TEST(PackingScope, ScopesNestAndOtherThreadsHaveTheirOwn) {
   EXPECT_EQ(outer.saved(), 2);
 }
 
+TEST(OwnSavingScope, AutogradKeepsWhatAnOuterScopeDoesNotSee) {
+  const at::Tensor x = Leaf(8);
+  CountingScope outer;
+  at::Tensor y;
+  {
+    const OwnSavingScope own(/*yields=*/false);
+    y = x.exp().sum();
+  }
+  EXPECT_EQ(outer.saved(), 0);
+  EXPECT_TRUE(torch::autograd::grad({y}, {x})[0].equal(x.exp()));
+  EXPECT_EQ(outer.saved(), 1);  // by the line above
+}
+
 // What an embedded Python does when torch is imported.
 class ForeignEngine final : public torch::autograd::Engine {
  public:
@@ -99,6 +112,13 @@ TEST(PackingScope, AnotherEngineStaysInForceOutsideOfScopes) {
   EXPECT_EQ(&torch::autograd::Engine::get_default_engine(), &foreign);
   x.exp().sum().backward();
   EXPECT_GT(foreign.asked, 0);
+  // Its hooks come before autograd's own saving where that yields to them, and only there.
+  for (const bool yields : {false, true}) {
+    const int asked = foreign.asked;
+    const OwnSavingScope own(yields);
+    x.exp().exp().sum();
+    EXPECT_EQ(foreign.asked - asked, yields ? 2 : 0);
+  }
 }
 
 // As a penalty on gradients does it.

@@ -170,6 +170,19 @@ TEST_F(SavedSlotsTest, EmptiedTheyAreFilledBesideTheFirst) {
   EXPECT_TRUE(Gradient(y).equal(plain_));
 }
 
+// As it does with slots: what no gradient can come to stays as long as the plan has it.
+TEST_F(SavedSlotsTest, AGraphWithoutSlotsIsHeldUntilItIsDroppedOrLetGo) {
+  for (const bool drops : {false, true}) {
+    at::Tensor y = x_.exp();
+    const StoragePtr storage = StoragePtrOf(y);
+    slots_.Hold({at::Tensor(), y, torch::ones({2})});
+    y.reset();
+    EXPECT_EQ(storage.use_count(), 2U);  // the graph's, and this one
+    drops ? slots_.Drop() : slots_.LetGo();
+    EXPECT_EQ(storage.use_count(), 1U);
+  }
+}
+
 TEST_F(SavedSlotsTest, AnInputThatIsWrittenOverIsFound) {
   const at::Tensor y = FirstForward(/*keeps=*/false);
   Refill(Part);
