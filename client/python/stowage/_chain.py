@@ -2,200 +2,42 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 import functools
 import operator
-import statistics
 import threading
 import types
 import warnings
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
 
 import torch
 
 from stowage import _measuring, _moving, _records, _steps
+from stowage._book import MOST_REPLANS, Event, Report
+from stowage._book import Book as Book
 from stowage._caches import FilledCache, with_own_caches
 from stowage._device import Device, own_bytes
 from stowage._measuring import Watch
 from stowage._moving import HostPool, Moves
 from stowage._ranks import COMMUNICATES
 from stowage._resident import DeviceMemory
-from stowage._run import Call, Run, _Other
+from stowage._run import Call, Run
 from stowage._sharding import gathered_whole, in_flight_bytes, is_sharded, parts_of_parameters
-from stowage._versions import flatten, is_out_of_memory, leaves_of, storage_id
+from stowage._versions import flatten, is_out_of_memory, leaves_of
 from stowage.errors import ExecutionError, Infeasible, InvalidArgument, StowageError
 from stowage.planning import Budget, Plan, Profile
 
 if TYPE_CHECKING:
     from stowage._ranks import Ranks
-    from stowage.rpc import Answer, PlanService
+    from stowage.rpc import PlanService
 
 MOST_SHAPES = 64  # of batches, whose plans are kept
 REPORTED_STEPS = 20
 SMALLER = 0.9  # than the peak of a plan by which a step ran out of memory, in a device's memory
 MOST_SMALLER = 3  # plans for one shape
-
-
-class Report:
-    """What the first steps by a service's plan take, sent once."""
-
-    def __init__(self, service: PlanService, answer: Answer, steps: int, beside_bytes: int) -> None:
-        self._service = service
-        self._answer = answer
-        self._steps = steps
-        self._beside_bytes = beside_bytes
-        self._copied: Dict[str, int] = {}
-        self._times_ns: List[int] = []
-        self._peaks_bytes: List[int] = []
-
-    def add(self, time_ns: int, peak_bytes: int, copied: Dict[str, int], failed: Callable[[str], None]) -> None:
-        if len(self._times_ns) == self._steps:
-            return
-        self._copied = copied
-        self._times_ns.append(time_ns)
-        self._peaks_bytes.append(peak_bytes - self._beside_bytes)
-        if len(self._times_ns) == self._steps:
-            threading.Thread(target=self._send, args=(failed,), name="stowage-report", daemon=True).start()
-
-    def _send(self, failed: Callable[[str], None]) -> None:
-        took = {
-            **self._copied,
-            "step_time_ns": int(statistics.median(self._times_ns)),
-            "peak_bytes": int(statistics.median(self._peaks_bytes)),
-        }
-        try:
-            self._service.report(self._answer, steps=self._steps, **took)
-        except StowageError as error:
-            failed(f"could not report to the service: {error}")
-
-
-class Book:
-    """What is known of the blocks for batches of one shape: their costs, and from all of them a plan."""
-
-    def __init__(self, length: int, inputs: List[Any], device: Device) -> None:
-        self.length = length
-        self.stages: List[Optional[Dict[str, Any]]] = [None] * (length + 1)  # [0] is not used
-        self.kept: Dict[int, str] = {}
-        self.input_bytes = device.bytes_of(inputs)
-        self.input_gradient_bytes = device.gradient_bytes(inputs)
-        self.held_bytes = 0  # what recomputes restore, what graphs and the engine hold beside saved tensors
-        self.early_bytes = 0  # what a backward holds while the block is recomputed for it
-        self.staying_bytes = 0  # of what is saved, what no copy moves
-        self.profile: Optional[Profile] = None
-        self.plan: Optional[Plan] = None
-        self.was_watched = False  # a step by the plan was measured
-        self.was_checked = False  # against its record
-        self.source = "local"
-        self.report: Optional[Report] = None  # that a service is to get
-        self.own_profile: Optional[Profile] = None  # of this rank; `profile` is then one of all
-        self.lacked_memory = False  # in a step by the plan
-        self.reduced_bytes: Optional[int] = None  # the budget since then
-        self.out_of_memory = 0  # steps
-        self.at_most_bytes: Optional[int] = None  # whatever the device has
-        self.key: Optional[str] = None  # of its record
-        self.record: Optional[Dict[str, Any]] = None  # what an earlier process has measured
-        self.made: Dict[str, Any] = {}  # plans for its record
-        self.doubt = ""  # why the record does not hold
-        self.on_trial = False  # no step by what the record says has ended yet
-        self.steps = _steps.Steps(_steps.each_block(length), length)
-        self._device = device
-        self._head: Optional[Tuple[int, int, int]] = None
-        self._side_gradients: Dict[int, int] = {}
-        self._after_others: Set[int] = set()  # blocks that read nothing of the block before
-
-    def block_measured(self, block: int, costs: _measuring.BlockCosts) -> bool:
-        """True where the block must be kept, so that the steps are others from now on."""
-        self.stages[block] = costs.stage
-        if costs.kept_because is None:
-            return False
-        self.kept[block] = costs.kept_because
-        self.steps = _steps.Steps(_steps.each_block(self.length, list(self.kept)), self.length, list(self.kept))
-        return True
-
-    def between_measured(self, block: int, call: Call, made_bytes: int) -> None:
-        """What the model itself does between two blocks, of a second stack say, is ordinary autograd's."""
-        self.held_bytes += made_bytes
-        sides = [a.tensor for a in call.arguments if isinstance(a, _Other) and a.requires_grad]
-        if call.links:  # other blocks read them, too, and their gradients are summed up meanwhile
-            self._side_gradients.update({storage_id(side): own_bytes(side) for side in sides})
-        else:
-            self._after_others.add(block)
-            before = self.stages[block - 1]
-            self.held_bytes += 0 if before is None else before["output_bytes"]  # by the graph of what reads it in its place
-
-    def stretch_measured(self, block: int, peak_bytes: int) -> None:
-        """Of the backward of a block, and of what comes before it in the model."""
-        stage = self.stages[block]
-        if self.plan is None and stage is not None and block in self._after_others:
-            beyond = peak_bytes - (stage["saved_bytes"] - stage["output_bytes"])
-            stage["backward_overhead_bytes"] = max(stage["backward_overhead_bytes"], beyond)
-
-    def head_measured(self, peak_bytes: int, left_bytes: int, time_ns: int) -> None:
-        """What the head and the loss take beyond the activations, both ways, and what of it is still held at their end."""
-        if self._head is None:
-            self._head = max(0, peak_bytes), left_bytes, time_ns
-
-    @property
-    def is_complete(self) -> bool:
-        return self._head is not None and all(stage is not None for stage in self.stages[1:])
-
-    def measured(self) -> Dict[str, Any]:
-        """Of a book that is complete: what take() takes."""
-        return {
-            "stages": self.stages[1:],
-            "kept": list(self.kept.items()),
-            "bytes": [self.input_bytes, self.input_gradient_bytes, self.held_bytes, self.early_bytes, self.staying_bytes],
-            "head": self._head,
-            "side_gradients": list(self._side_gradients.values()),
-            "after_others": list(self._after_others),
-        }
-
-    def take(self, measured: Dict[str, Any]) -> None:
-        """Raises KeyError, TypeError or ValueError for what no book of as many blocks and the same input has measured."""
-        own_bytes = [self.input_bytes, self.input_gradient_bytes]
-        stages, head = measured["stages"], measured["head"]
-        if len(stages) != self.length or measured["bytes"][:2] != own_bytes or len(head) != 3:
-            raise ValueError
-        self.stages = [None, *map(dict, stages)]
-        self.kept = {int(block): str(why) for block, why in measured["kept"]}
-        self.held_bytes, self.early_bytes, self.staying_bytes = map(int, measured["bytes"][2:])
-        self._head = int(head[0]), int(head[1]), int(head[2])
-        self._side_gradients = {-number: int(size) for number, size in enumerate(measured["side_gradients"])}
-        self._after_others = set(measured["after_others"])
-        self.steps = _steps.Steps(_steps.each_block(self.length, list(self.kept)), self.length, list(self.kept))
-
-    def make_profile(self, name: str, link: Optional[Dict[str, Any]]) -> Profile:
-        """Of a book that is complete, with a link to host memory where plans may copy."""
-        assert self._head is not None
-        stages = [stage for stage in self.stages if stage is not None]
-        peak, left, time_ns = self._head
-        # What the caller goes on holding, logits say, is there for the whole backward. The head has let go of its input,
-        # but for a block that is kept.
-        freed = 0 if stages[-1]["must_keep"] else stages[-1]["output_bytes"]
-        held = max(0, left + freed - stages[-1]["output_gradient_bytes"]) + (0 if link is None else self.staying_bytes)
-        loss = {
-            "name": "head and loss",
-            "backward_time_ns": time_ns,
-            "forward_saving_overhead_bytes": peak,
-            "forward_overhead_bytes": peak,
-            "backward_overhead_bytes": peak,
-            "must_keep": True,
-        }
-        chain = {
-            "stages": stages,
-            "input_bytes": self.input_bytes + self.held_bytes + self.early_bytes + held + sum(self._side_gradients.values()),
-            "input_gradient_bytes": self.input_gradient_bytes,
-            "loss": loss,
-        }
-        return Profile.from_dict(
-            {
-                "name": name,
-                "device": {**self._device.description(), **(link or {})},
-                "cost_source": "COST_SOURCE_MEASURED",
-                "chain": chain,
-            }
-        )
+MOST_EVENTS = 1000  # that are kept
 
 
 class _Parts:
@@ -279,6 +121,9 @@ class Chain:
         self.restarts = 0
         self.last_failure: Optional[BaseException] = None
         self.notes: List[str] = []
+        self.events: Deque[Event] = collections.deque(maxlen=MOST_EVENTS)
+        self._steps_begun = 0
+        self._drifted: Dict[Any, Book] = {}  # by shape: what was planned before what is measured anew
         self._place = _Place()
         self._model = weakref.ref(model)
         self.watching: Optional[weakref.ref[Watch]] = None  # the step that is measured
@@ -297,6 +142,7 @@ class Chain:
         self._parts = {id(block): _Parts(block) for block in blocks if block is not None}
         self._state.clear()
         self.books.clear()
+        self._drifted.clear()
         # Parameters with their bytes, by the backward after which their gradients are whole; of the head at length + 1.
         self._by_backward: List[List[Tuple[torch.Tensor, int]]] = [[] for _ in range(self.length + 2)]
         self._tied: Dict[int, torch.Tensor] = {}  # parameters of two blocks or more
@@ -313,7 +159,6 @@ class Chain:
         if model is not None:
             others = [p for p in model.parameters() if id(p) not in seen and self.device.has(p)]
             self._by_backward[self.length + 1] = [(p, own_bytes(p)) for p in others]
-
 
     def _take_next(self, block: int, module: torch.nn.Module) -> bool:
         """Moves the stack that begins with the module to where the block is, unless a plan has another order already."""
@@ -429,16 +274,21 @@ class Chain:
                 self._say("ranks that plan as one recompute only: nothing goes to the host")
         if ranks is not None:
             ranks.begin(self, others_bytes)
+        self._steps_begun += 1
         book = self.books.get(shape)
         if book is None or (ranks is not None and ranks.measuring):
             if book is None and len(self.books) >= MOST_SHAPES:
                 del self.books[next(iter(self.books))]
+            before = self._drifted.pop(shape, None)
             book = self.books[shape] = self._new_book(inputs)
+            if before is not None:
+                book.replans, book.out_of_memory = before.replans, before.out_of_memory
+                book.at_most_bytes = before.at_most_bytes
             if self._records is not None and ranks is None:  # which all of them would have to have
                 self._take_record(book, (args, kwargs, shape[1:]))
         if ranks is not None:
             self._follow_ranks(ranks, book)
-        elif book.plan is None and book.is_complete:
+        elif (book.plan is None or book.is_widened) and book.is_complete:
             try:
                 self._make_plan(book, others_bytes)
             except (Infeasible, InvalidArgument):
@@ -453,8 +303,9 @@ class Chain:
     def _new_book(self, inputs: List[Any], key: Optional[str] = None) -> Book:
         self._watch_parameters()
         book = Book(self.length, inputs, self.device)
-        book.held_bytes += self.device.gradient_bytes(self._tied.values())  # the engine's, until the last of them is there
-        book.held_bytes += in_flight_bytes(block for block in (reference() for reference in self._blocks) if block is not None)
+        # The tied ones' are the engine's, until the last of them is there.
+        blocks = [block for block in (reference() for reference in self._blocks) if block is not None]
+        book.held_at_least_bytes = self.device.gradient_bytes(self._tied.values()) + in_flight_bytes(blocks)
         book.key = key
         return book
 
@@ -479,7 +330,8 @@ class Chain:
             for block, places in zip(blocks, record["state"]):
                 self._note_state(id(block), map(int, places))
             book.record, book.on_trial = record, True
-        except (KeyError, TypeError, ValueError):
+            self._note("recorded", "what an earlier process measured is taken")
+        except (AttributeError, KeyError, TypeError, ValueError):
             self._records.remove(book.key)
             book.stages = [None] * (self.length + 1)
 
@@ -494,7 +346,8 @@ class Chain:
     def _keep_record(self, book: Book, peak_bytes: int) -> None:
         """After the first step by a plan that was measured: for the next process."""
         assert self._records is not None and book.key is not None and book.plan is not None
-        record = book.record or {"measured": book.measured(), "plans": {}, "peaks": {}}
+        record = book.record or {"plans": {}, "peaks": {}}
+        record["measured"] = book.measured()
         record["state"] = [self._state.get(id(reference()), []) for reference in self._blocks]
         record["plans"].update(book.made)
         record["peaks"][book.plan.digest] = peak_bytes
@@ -527,7 +380,9 @@ class Chain:
         else:
             plan = self._ask(book, book.profile, budget, recompute_only=True)
         book.steps = _steps.Steps(plan.schedule(), self.length, list(book.kept))
-        book.plan = plan
+        book.plan, book.is_widened = plan, False
+        again = f"{plan.recomputed_forwards} forwards run again"
+        self._note("planned", f"{book.source}: {plan.peak_bytes} bytes within {plan.budget_bytes}, {again}")
 
     def budget_now(self, others_bytes: int) -> Budget:
         """What plans may take, while so much else is live. Raises Infeasible where a device has nothing left."""
@@ -551,6 +406,7 @@ class Chain:
             book.was_watched = False
             for block in self._kept:
                 book.kept.setdefault(block, "another rank must keep it")
+            self._note("planned", f"{source}: {plan.peak_bytes} bytes within {plan.budget_bytes}, on all ranks")
 
     def _ask(self, book: Book, profile: Profile, budget: Budget, beside_bytes: int = 0, recompute_only: bool = False) -> Plan:
         """A plan of the service or of this process. ``beside_bytes``: what steps hold and the profile does not have."""
@@ -586,28 +442,29 @@ class Chain:
 
     def before_forward(self, run: Run, block: int, call: Call, made_between: int) -> None:
         """Measures the block if it is the first of its shape."""
-        if run.book.stages[block] is not None or (self.ranks is not None and not self.ranks.measuring):
+        if call.is_known:
             return
         if block > 1:
+            before = run.book.stages[block - 2] if run.is_widening else None
+            if before is not None and run.plan.first_at[block - 2] not in run.activations:
+                made_between += before["output_bytes"]  # which the caller may have let go of meanwhile
             run.book.between_measured(block, call, made_between)
-        activation = run.activations.get(run.plan.first_at[block - 1], {}) if block > 1 else {}
         buffers = list(call.module.buffers())
         with self.inside(), gathered_whole(call.module):
             listening = None if self.ranks is None else self.ranks.listening(call.module)
-            costs, changed = _measuring.measure_block(call, activation, f"block {block}", buffers, listening)
+            costs, changed = _measuring.measure_block(call, run.given, f"block {block}", buffers, listening)
+        if block == 1 or run.is_widening:
+            self._note("measured", f"block {block}" if run.is_widening else f"{self.length} blocks, in this step")
         self._note_state(id(call.module), changed)
         buffer_bytes = self.device.bytes_of(buffers[place] for place in changed)
         random_bytes = self.device.bytes_of(call.random)
         random_states = (block == 1) + (costs.stage["random"] and block < self.length)  # before the first, after others
-        run.book.held_bytes += buffer_bytes + random_states * random_bytes + costs.graph_bytes
-        run.book.staying_bytes += costs.staying_bytes
-        run.book.early_bytes = max(run.book.early_bytes, costs.early_bytes)
+        held_bytes = buffer_bytes + random_states * random_bytes + costs.graph_bytes
         for field in costs.stage:  # during a recompute, what is restored after it
             if field.endswith("_overhead_bytes") and field != "backward_overhead_bytes":
                 costs.stage[field] += buffer_bytes + random_bytes
-        if run.book.block_measured(block, costs):
-            run.plan = run.book.steps
-            run.steps = run.plan.steps
+        if run.book.block_measured(block, call, costs, held_bytes):
+            run.go_on_by(run.book.steps)
             if self._host_bytes:
                 self._say(f"block {block} is kept ({costs.kept_because}): nothing goes to the host")
 
@@ -653,6 +510,22 @@ class Chain:
         book.lacked_memory = book.plan is not None
         return True
 
+    def is_known(self, book: Book, block: int, arguments: Tuple[Any, ...]) -> bool:
+        """Whether the block need not be measured now. Ranks measure all of them in one step, by what is given there."""
+        if book.stages[block] is None:
+            return self.ranks is not None and not self.ranks.measuring
+        return self.ranks is not None or book.knows(block, arguments)
+
+    def widen(self, run: Run, block: int) -> None:
+        """The block is given larger arguments than any that it was measured with."""
+        if not run.is_widening:
+            run.is_widening = True
+            run.watch.leave_plan()
+            run.book.widen()
+            self._note("widened", f"block {block} is given other or larger arguments than it was measured with")
+            if not run.book.kept:  # which run once: what is held before them may be gone
+                run.leave_plan()
+
     def count_recompute(self, block: int) -> None:
         self.recomputed[block] += 1
 
@@ -669,6 +542,26 @@ class Chain:
             self._check_record(book, peak_bytes)
         if planned and book.report is not None:
             book.report.add(time_ns, peak_bytes, self.copied, self.notes.append)
+        if planned and self.device.measures_each_step and book.plan is not None:
+            drifted = book.drift.add(time_ns, peak_bytes, book.plan)
+            if drifted is not None:
+                self._note_drift(book, drifted)
+
+    def _note_drift(self, book: Book, words: str) -> None:
+        """Steps are not what was predicted: the blocks are measured and planned anew, on all ranks."""
+        if book.replans == MOST_REPLANS:
+            self._note("drift", f"{words}; that stays, after {MOST_REPLANS} plans for it")
+            return
+        book.replans += 1
+        self._note("drift", f"{words}: measured anew")
+        if self.ranks is not None:
+            self.ranks.note(replan=True)
+        for shape in [shape for shape, known in self.books.items() if known is book]:
+            self._drifted[shape] = book
+            if self.ranks is None:
+                del self.books[shape]
+                if self._records is not None and book.key is not None:
+                    self._records.remove(book.key)
 
     def _plan_for_less(self, book: Book) -> None:
         """Before the next step of this shape, of a device whose memory is less than was said, or in parts."""
@@ -681,6 +574,7 @@ class Chain:
             self._say("a step ran out of memory by the plan that takes least")
             return
         book.at_most_bytes, book.plan, book.was_watched = at_most_bytes, None, False
+        self._note("out of memory", f"the next step of its shape is planned for {at_most_bytes} bytes at most")
         self._say(f"a step ran out of memory: the next one of its shape is planned for {at_most_bytes} bytes at most")
 
     def note_failure(self, error: BaseException, book: Book) -> None:
@@ -693,9 +587,13 @@ class Chain:
         except Exception:
             self.last_failure = RuntimeError(f"{type(error).__name__}: {error}")
 
+    def _note(self, kind: str, words: str) -> None:
+        self.events.append(Event(self._steps_begun, kind, words))
+
     def _say(self, note: str) -> None:
         if note not in self.notes:
             self.notes.append(note)
+            self._note("note", note)
             warnings.warn(f"stowage: {note}", stacklevel=3)
 
 

@@ -28,7 +28,8 @@ from stowage._versions import leaves_of, queue_callback, storage_id, tensors_lef
 from stowage.errors import ExecutionError
 
 if TYPE_CHECKING:
-    from stowage._chain import Book, Chain
+    from stowage._book import Book
+    from stowage._chain import Chain
     from stowage._ranks import Listening
 
 ROUNDS = 2  # the first warms up
@@ -438,6 +439,10 @@ class Watch:
             self._start = self._device.current_bytes() - self._device.bytes_of(inputs)
             self._after_forward = self._device.current_bytes()
             self._device.take_peak_bytes()
+
+    def leave_plan(self) -> None:
+        """This step is no longer one by the plan."""
+        self._planned = False
 
     def note_forward(self) -> None:
         """After any block's forward."""

@@ -22,7 +22,8 @@ from stowage._versions import enter_task, flatten, leaves_of, storage_id
 from stowage.errors import ExecutionError
 
 if TYPE_CHECKING:
-    from stowage._chain import Book, Chain
+    from stowage._book import Book
+    from stowage._chain import Chain
     from stowage._measuring import Watch
 
 Kept = Tuple[torch.Tensor, int]  # a detached tensor, and the version that is to be read
@@ -61,6 +62,13 @@ class _InputView(NamedTuple):
     offset: int
 
 
+def shape_of(leaf: Any) -> Any:
+    """What of an argument decides what a block takes: a tensor's shape and type, None, True or False, a value's type."""
+    if isinstance(leaf, torch.Tensor):
+        return leaf.shape, leaf.dtype, leaf.requires_grad
+    return leaf if leaf is None or leaf is True or leaf is False else type(leaf)
+
+
 class Slot:
     """What a graph's node has in place of one saved tensor."""
 
@@ -86,8 +94,6 @@ def _drop(_: torch.Tensor) -> None:
     return None
 
 
-
-
 class Call:
     """How a block was called, and the state that its forward saw."""
 
@@ -103,6 +109,8 @@ class Call:
         "links",
         "training",
         "parameters",
+        "shapes",
+        "is_known",
     )
 
     def __init__(self, function: Callable[..., Any], module: torch.nn.Module, device: Device) -> None:
@@ -117,6 +125,8 @@ class Call:
         self.links: List[int] = []
         self.training = module.training
         self.parameters: List[Tuple[torch.Tensor, int]] = []
+        self.shapes: Tuple[Any, ...] = ()  # of the arguments, as shape_of has them
+        self.is_known = True  # what it takes
 
     def build(self, activation: Activation) -> Tuple[Any, Any]:
         """The arguments anew, with gradients that go nowhere."""
@@ -203,7 +213,9 @@ class Run:
         self.in_forward = 0
         self.failed: Optional[str] = None
         self.outputs: List[Optional[weakref.ref[torch.Tensor]]] = []
-        self.is_least = False  # memory ran out: the plan is left, each block runs again from the nearest activation
+        self.is_least = False  # the plan is left: each block runs again from the nearest activation
+        self.is_widening = False  # blocks are measured anew, for other arguments
+        self.given: Activation = {}  # what a block reads, while it is measured
         chain.runs.add(self)
 
     # ---------------------------------------------------------------- forward
@@ -219,7 +231,9 @@ class Run:
         self.in_forward = block
         try:
             self.chain.before_forward(self, block, call, made_between)
-            step = self.steps[at]  # only now: a first step learns here what must be kept
+            self.given = {}
+            at = self.plan.first_at[block]  # only now: a first step learns here what must be kept
+            step = self.steps[at]
             call.buffers = self.chain.copies_of_state(module)
             others = self.chain.other_state(module) if self.book.on_trial else None
             out = self._first_forward(step, call, args, kwargs)
@@ -262,7 +276,7 @@ class Run:
         except BaseException as error:
             if self.is_least or block in self.book.kept or not self.chain.leaves_plan(self.book, error):
                 raise
-        self._leave_plan()  # here, where the error and its tensors are gone
+        self.leave_plan()  # here, where the error and its tensors are gone
         if call.links:
             self.activations[self.plan.first_at[block - 1]] = _input_activation(args, kwargs, call)
         self.slots[block], self.metas[block] = [], []
@@ -286,6 +300,10 @@ class Run:
         before = [reference() if reference is not None else None for reference in self.outputs]
         leaves, call.build_from = flatten(args, kwargs)
         activation: Activation = {}
+        call.shapes = tuple([shape_of(leaf) for leaf in leaves])
+        call.is_known = self.chain.is_known(self.book, block, call.shapes)
+        if not call.is_known and self.book.stages[block] is not None:
+            self.chain.widen(self, block)
         for leaf in leaves:
             if not isinstance(leaf, torch.Tensor):
                 call.arguments.append(_Plain(leaf))
@@ -297,6 +315,7 @@ class Run:
                 activation[place] = (leaf.detach(), leaf._version)
                 call.links.append(place)
                 call.arguments.append(_Link(place, leaf.requires_grad))
+        self.given = {} if call.is_known else activation
         if block > 1:
             producer = self.plan.first_at[block - 1]
             if self.steps[producer].keep or self.is_least:
@@ -370,16 +389,24 @@ class Run:
         except BaseException as error:
             if not self.chain.leaves_plan(self.book, error):
                 raise
-        self._leave_plan()
+        self.leave_plan()
         return False
 
-    def _leave_plan(self) -> None:
+    def leave_plan(self) -> None:
         """For the rest of this run nothing is saved beyond the block whose backward runs."""
         self.is_least = True
         self.moves.clear()
         self.backward_step = None
         for block in range(1, self.plan.length + 1):
             self._clear(block)
+
+    def go_on_by(self, steps: _steps.Steps) -> None:
+        """Other steps from here on, within the first forwards: of blocks that run but once and in order."""
+        if not self.is_widening:
+            self.plan, self.steps = steps, steps.steps
+        elif self.is_least:
+            held = {p if p == START else steps.first_at[self.steps[p].block]: a for p, a in self.activations.items()}
+            self.plan, self.steps, self.activations = steps, steps.steps, held
 
     def _advance(self) -> None:
         self._finish_backward()  # of a block that needed nothing
@@ -499,7 +526,7 @@ class Run:
             if not self.chain.leaves_plan(self.book, error):
                 raise
         self.activations = {START: {}}
-        self._leave_plan()
+        self.leave_plan()
         self._recompute_nearest(block)
 
     def _recompute_nearest(self, block: int) -> None:

@@ -11,10 +11,11 @@ from __future__ import annotations
 import functools
 import os
 import weakref
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Sequence, Set, Tuple, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar, Union
 
 import torch
 
+from stowage._book import Event
 from stowage._chain import Chain, PlannedForward
 from stowage._device import Device, device_of
 from stowage._ranks import ranks_of
@@ -30,6 +31,17 @@ if TYPE_CHECKING:
 Model = TypeVar("Model", bound=torch.nn.Module)
 Blocks = Union[None, str, Iterable[torch.nn.Module]]
 Service = Union[None, str, "Server"]
+
+
+class Memory(NamedTuple):
+    """Bytes, counted as the plan counts; None before there is a plan, or a step that was measured."""
+
+    budget_bytes: Optional[int]
+    predicted_peak_bytes: Optional[int]
+    measured_peak_bytes: Optional[int]  # of the last step that was measured
+    plain_peak_bytes: Optional[int]  # of plain training, by the profile
+    offloaded_bytes: int  # that the last step copied to the host
+    resident: Optional[Resident]  # what of a device_budget was not the plan's
 
 
 class Training:
@@ -98,6 +110,24 @@ class Training:
     def kept(self) -> Dict[int, str]:
         """The blocks, from 1, that are never recomputed, and why."""
         return {} if self._chain.last_book is None else dict(self._chain.last_book.kept)
+
+    @property
+    def memory(self) -> Memory:
+        """What training takes beside what it may."""
+        plan, chain = self.plan, self._chain
+        return Memory(
+            None if plan is None else plan.budget_bytes,
+            self.predicted_peak_bytes,
+            chain.measured_peak_bytes,
+            None if plan is None else plan.store_all_peak_bytes,
+            self.offloaded_bytes,
+            self.resident,
+        )
+
+    @property
+    def events(self) -> List[Event]:
+        """What happened, the last thousand: measured, planned, widened, drift and so on (Event.kind), at which step."""
+        return list(self._chain.events)
 
     @property
     def notes(self) -> List[str]:
@@ -204,6 +234,11 @@ def wrap(
     STOWAGE_CACHE, or none. A process that trains the same model, by the same sources, with the same shapes on the same kind of
     device trains by a plan from its first step on. That step is checked: where it takes more than its plan, or blocks change
     other buffers, that is said, and the next step measures.
+
+    Costs are those of the batch's shape, and of what later blocks are given beside it: a block that is given other arguments
+    than it was measured with, or larger ones (masks, sequences of a second stack), is measured in that step, in which every
+    block runs again; the next one has a plan for the largest. Fifty steps whose median peak is more than 5% above the
+    prediction, or whose median time is 30% off it, have all measured and planned anew, twice at most for a shape.
 
     ``process_group``: of torch.distributed: its ranks train by one plan, that of the least budget and the greatest costs among
     them. Left out, that of the DistributedDataParallel or fully_shard around the model, put there before or after; a model
