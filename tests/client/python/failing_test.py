@@ -1,0 +1,132 @@
+"""Steps that end in the middle, again and again, and steps of several threads: the others are right, and nothing is left."""
+
+import copy
+import gc
+import signal
+import threading
+
+import pytest
+import stowage
+import torch
+from comparing import assert_equal, outcome, profiled, step_on
+from networks import Mlp
+from stowage import _torch
+from torch import nn
+
+torch.set_num_threads(1)
+
+
+class Fuse(nn.Module):
+    """Calls what it is given in one of its forwards."""
+
+    left, call = 0, None
+
+    def __init__(self, width):
+        super().__init__()
+        self.mlp = Mlp(width)
+
+    def forward(self, x):
+        Fuse.left -= 1
+        if Fuse.left == 0:
+            Fuse.call()
+        return self.mlp(x)
+
+
+def fused(count=5, width=16):
+    torch.manual_seed(0)
+    plain = nn.Sequential(*[Fuse(width) for _ in range(count)])
+    step = step_on(torch.randn(32, width))
+    return plain, profiled(plain, step, "least"), step
+
+
+def raises():
+    raise ValueError("blown")
+
+
+def blown(model, step, at, call):
+    """A step in which the block that runs as the ``at``-th calls ``call``. Returns the exception's text."""
+    Fuse.left, Fuse.call = at, call
+    try:
+        step(model)
+    except (KeyboardInterrupt, RuntimeError, ValueError) as error:
+        return f"{type(error).__name__} {error}"
+    finally:
+        Fuse.left = 0
+    return ""
+
+
+@pytest.mark.parametrize("at", (1, 3, 5, 6, 9, 15, 16, 17))
+def test_ctrl_c_ends_a_forward_and_a_recompute(at):
+    plain, model, step = fused()
+    count = 5 + model.stowage.plan.recomputed_forwards
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        said = blown(model, step, at, lambda: signal.raise_signal(signal.SIGINT))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    # PyTorch 1.13 makes a RuntimeError of what a backward raises.
+    assert ("KeyboardInterrupt" in said) == (at <= count)
+    assert at > count or isinstance(model.stowage.last_failure, KeyboardInterrupt)
+    assert not len(model.stowage._chain.runs)
+    assert_equal(outcome(model, step), outcome(plain, step))
+
+
+def test_fifty_steps_of_which_some_fail_leave_nothing():
+    plain, model, step = fused()
+    count = 5 + model.stowage.plan.recomputed_forwards
+    gc.collect()
+    gc.disable()
+    try:
+        held = []
+        for number in range(50):
+            if number % 3 == 1:
+                assert "blown" in blown(model, step, 1 + number % count, raises)
+            outcome(model, step, number)
+            held.append(_torch.current_bytes())
+        assert len(set(held[2:])) == 1
+    finally:
+        gc.enable()
+    assert_equal(outcome(model, step), outcome(plain, step))
+
+
+def in_threads(*calls):
+    errors = []
+
+    def run(call):
+        try:
+            call()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(call,)) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_threads_train_at_once(shared):
+    """Each a model of its own, or all the same one. Without dropout: its generator is one for all threads."""
+    torch.manual_seed(0)
+    plain = nn.Sequential(*[Mlp(16, dropout=0.0) for _ in range(5)])
+    models = [stowage.wrap(copy.deepcopy(plain), "least") for _ in range(1 if shared else 3)] * (3 if shared else 1)
+    inputs = [torch.randn(8, 16) for _ in models]
+
+    def gradients(model, x):
+        return torch.autograd.grad(model(x).square().mean(), list(model.parameters()))
+
+    for model in models[:1] if shared else models:
+        for _ in range(2):
+            gradients(model, inputs[0])
+    start = threading.Barrier(len(models))
+
+    def train(model, x):
+        expected = gradients(plain, x)
+        start.wait()
+        for _ in range(10):
+            assert_equal(gradients(model, x), expected)
+
+    in_threads(*[lambda model=model, x=x: train(model, x) for model, x in zip(models, inputs)])
+    assert all(model.stowage.plan.recomputed_forwards > 0 for model in models)
