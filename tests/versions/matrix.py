@@ -6,7 +6,6 @@ A VERSION is debian (the system's), newest, or a number such as 2.11, of PyTorch
 import argparse
 import collections
 import hashlib
-import json
 import os
 import pathlib
 import re
@@ -116,7 +115,7 @@ class Wheel:
         version, cuda, self.prefix = said.split(" ", 2)
         self.environment = self._toolkit(cuda) if cuda != "-" else {}
         if not call(self.log, ROOT / "tests/run_torch", "--configure", self.prefix, self.build, "-DSTOWAGE_PYTHON=ON",
-                    f"-DPython_EXECUTABLE={self.python}", f"-DSTOWAGE_SERVER_BIN={ROOT / 'build/release/bin'}",
+                    "-DSTOWAGE_WHEEL_TEST=ON", f"-DPython_EXECUTABLE={self.python}", f"-DSTOWAGE_SERVER_BIN={ROOT / 'build/release/bin'}",
                     **self.environment):
             raise Failure("cannot be configured")
         return {"torch": version.split("+")[0], "cuda": cuda}
@@ -238,24 +237,37 @@ def section(result):
     return lines + ([f"- failed: {name}" for name in failures(result)] or ["- none failed"]) + [""]
 
 
-def page(results):
-    machine = next((result["machine"] for result in results if "machine" in result), {})
+def read_page(text):
+    """What is on a page already: {what is said of the machine}, {LibTorch: (its row, the lines of its section)}."""
+    rows = {line.split(" | ")[0][2:]: line for line in text.split("\n") if re.match(r"\| \S.* UTC \|$", line)}
+    machine = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", text, re.M))
+    parts = re.split(r"^## (.*)$", text, flags=re.M)
+    sections = {title: [f"## {title}"] + lines.rstrip("\n").split("\n")[1:] + [""] for title, lines in zip(parts[1::2], parts[2::2])}
+    return machine, {title: (line, sections[title]) for title, line in rows.items() if title in sections}
+
+
+def page(machine, entries):
     lines = ["# PyTorch versions", "",
              "Written by `tests/run_torch --matrix`: the torch part of the client and the Python package, built and tested with each; with",
              "Debian's the rest of the client, too. What takes a GPU is skipped.", "",
              "| LibTorch | CUDA | programs in C++ | tests passed | skipped | failed | runs of pytest | tests passed | skipped | failed "
              "| commit | sources | date |", "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|---|---|"]
-    lines += [row(result) for result in results] + ["", "| | |", "|---|---|"]
+    ordered = [entries[title] for title in sorted(entries, key=order)]
+    lines += [line for line, _ in ordered] + ["", "| | |", "|---|---|"]
     lines += [f"| {name} | {value} |" for name, value in machine.items()] + [""]
-    for result in results:
-        lines += section(result)
-    return "\n".join(lines)
+    return "\n".join(sum((lines_of for _, lines_of in ordered), lines))
 
 
-def order(name):
-    """As the numbers have it; the system's first, the newest last."""
-    ends = {"debian": (0,), "newest": (99,)}
-    return ends.get(name) or tuple(int(number) for number in name.split("."))
+def order(title):
+    """The system's first, then as the numbers have it."""
+    return "Debian" not in title, [int(number) for number in re.findall(r"\d+", title)], title
+
+
+def on_page(known, result, sources, all_asked_for):
+    """The entries with this result. Those of other sources stay until all versions are measured."""
+    stays = {title: entry for title, entry in known.items() if not all_asked_for or f"| {sources} |" in entry[0]}
+    stays.pop(result["version"], None)  # it failed before anybody knew which one it is
+    return {**stays, result["torch"]: (row(result), section(result))}
 
 
 def main():
@@ -269,8 +281,6 @@ def main():
     if wrong:
         parser.error(f"no version: {', '.join(wrong)}")
     FOLDER.mkdir(parents=True, exist_ok=True)
-    kept = FOLDER / "results.json"
-    results = json.loads(kept.read_text()) if kept.exists() else {}
     # At the beginning: the page is written after each version, and changes the tree.
     of = {"sources": digest_of_sources(), "commit": commit_of(ROOT)}
     failed = False
@@ -281,9 +291,8 @@ def main():
         print("\n".join([row(result)] + section(result)), flush=True)
         if arguments.only:
             continue
-        results[name] = result
-        kept.write_text(json.dumps(results, indent=1))
-        PAGE.write_text(page([results[known] for known in sorted(results, key=order)]))
+        machine, known = read_page(PAGE.read_text() if PAGE.exists() else "")
+        PAGE.write_text(page(result.get("machine", machine), on_page(known, result, of["sources"], set(VERSIONS) <= set(chosen))))
     return 1 if failed else 0
 
 

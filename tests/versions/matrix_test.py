@@ -97,16 +97,33 @@ def check_log():
 
 
 def check_page():
-    begin = {"torch": "2.11.0", "cuda": "13.0", "commit": "abc", "sources": "123", "date": "today", "machine": {"cores": "2"}}
+    begin = {"torch": "2.11.0", "cuda": "13.0", "commit": "abc", "sources": "123", "date": "2026-11-25 09:20 UTC", "machine": {"cores": "2"}}
     broken = dict(begin, torch="3.0", failure="does not compile")
-    page = matrix.page([dict(begin, **matrix.read_log(LOG)), broken])
-    for words in ("| 2.11.0 | 13.0 | 4 | 3 | 2 | 3 | 2 | 21 | 2 | 3 | abc | 123 | today |",
-                  "| 3.0 | 13.0 | does not compile |  |  |  |  |  |  |  | abc | 123 | today |", "| cores | 2 |",
+    entries = {each["torch"]: (matrix.row(each), matrix.section(each)) for each in (broken, dict(begin, **matrix.read_log(LOG)))}
+    page = matrix.page({"cores": "2"}, entries)
+    for words in ("| 2.11.0 | 13.0 | 4 | 3 | 2 | 3 | 2 | 21 | 2 | 3 | abc | 123 | 2026-11-25 09:20 UTC |",
+                  "| 3.0 | 13.0 | does not compile |  |  |  |  |  |  |  | abc | 123 | 2026-11-25 09:20 UTC |", "| cores | 2 |",
                   '- 1 skipped, "there is no GPU here":\n  - On/Chain: Trains/cuda',
                   '- 1 skipped, "PyTorch 2.7 - or later":\n  - front_test.py: test_compiles[a b]', "  - other_test.py: all of it",
                   "- failed: crash_test", "- failed: python_crash_test", "- does not compile"):
         assert words in page, f"{words!r} is not in\n{page}"
-    assert sorted(["newest", "2.11", "2.9", "debian"], key=matrix.order) == ["debian", "2.9", "2.11", "newest"]
+    titles = ["1.13.0, Debian's", "2.9.1", "2.11.0", "2.15.0"]
+    assert sorted(reversed(titles), key=matrix.order) == titles
+    check_what_stays(begin, page, entries)
+
+
+def check_what_stays(begin, page, entries):
+    """What is on the page is kept by it, nowhere else."""
+    machine, known = matrix.read_page(page)
+    assert machine == {"cores": "2"} and known == entries, known
+    assert matrix.page(machine, known) == page and matrix.read_page("") == ({}, {})
+    new = dict(begin, version="newest", torch="2.15.0", sources="456", **matrix.read_log(LOG))
+    one = matrix.on_page(known, new, "456", False)
+    assert sorted(one) == ["2.11.0", "2.15.0", "3.0"] and one["2.11.0"] == entries["2.11.0"]
+    assert sorted(matrix.on_page(known, new, "456", True)) == ["2.15.0"], "all are measured: those of other sources go"
+    assert sorted(matrix.on_page(known, dict(new, sources="123"), "123", True)) == ["2.11.0", "2.15.0", "3.0"]
+    unknown = dict(new, torch="newest", failure="no environment of Python")
+    assert sorted(matrix.on_page(matrix.on_page(known, unknown, "456", True), new, "456", True)) == ["2.15.0"]
 
 
 check_log()
