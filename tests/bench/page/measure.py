@@ -99,7 +99,7 @@ class Measured:
         command = (["taskset", "-c", cpus] if cpus else []) + [str(programs / words[0])] + words[1:]
         if section.kind == "benchmark":
             command += ["--benchmark_format=json", f"--benchmark_repetitions={section.runs}"]
-        environment = dict(os.environ, OMP_WAIT_POLICY="passive")
+        environment = dict(os.environ, OMP_WAIT_POLICY="passive", STOWAGE_PROGRAMS=str(programs))
         with open(section.folder / "output", "w+") as output, open(section.folder / "errors", "w+") as errors:
             # A group of its own: a program that is cut off takes its servers with it.
             process = subprocess.Popen(command, stdout=output, stderr=errors, cwd=section.folder, env=environment, start_new_session=True)

@@ -31,6 +31,10 @@ def sections(quick, out):
         return Section(name, title, [program] + arguments, says, runs=pick(runs, min(runs, 2)), folder=folder,
                        limit_s=pick(more.pop("limit_s", 3600), 120), **more)
 
+    def of_python(name, title, script, full, little, says, **more):
+        bench = pathlib.Path(__file__).resolve().parents[1]
+        return made(name, title, str(bench / "python/of_build"), [str(bench / script)] + full, [str(bench / script)] + little, says, **more)
+
     def benchmark(name, title, program, full, little, says):
         return made(name, title, program, full, little + ["--benchmark_min_time=0.01"], says, runs=5, kind="benchmark")
 
@@ -128,6 +132,13 @@ def sections(quick, out):
              "Columns of F are Feng and Huang 2018's, of R its earlier version's. `ran` is the share of their batch; what does not grow "
              "with it is multiplied along.",
              part_flag=pick("--rows=", "")),
+        of_python("blocks", "What Python's executor costs per block", "block_costs", [], ["--rounds=1", "--blocks=3"],
+                  "Microseconds of CPU: of a block that is kept beyond plain training, of one that is recomputed beyond plain training and one more "
+                  "forward, beside torch.utils.checkpoint.", runs=3),
+        of_python("gpt2", "GPT-2 small by a plan, from Python", "block_costs", ["--gpt2"],
+                  ["--gpt2", "--rounds=1", "--layers=2", "--words=50", "--length=16", "--budget=least"],
+                  "A step within 60% of plain training's memory over a plain one and forwards of the blocks that the plan recomputes, and what the first step "
+                  "by a cached plan takes beyond plain training's first one. Median, least and most."),
         made("arena", "Steps served from one region", "arena_steps", [], ["resnet18"],
              "Steps whose tensors lie in one reserved region, over ordinary ones: medians and quartiles of pairs, in turns.", limit_s=7200),
     ]

@@ -18,6 +18,8 @@ class Network:
     blocks: Optional[str] = None
     # The blocks by the model, for those who wrap each of them.
     block_list: Callable[[torch.nn.Module], List[torch.nn.Module]] = lambda model: []
+    # What a Sequential is given, for those who measure it themselves.
+    line_input: Optional[torch.Tensor] = None
 
 
 def _gpt2(layers: int) -> Network:
@@ -66,6 +68,7 @@ def _resnet50() -> Network:
         lambda model: torch.nn.functional.cross_entropy(model(images), labels),
         None,
         lambda model: list(model)[1:-1],
+        images,
     )
 
 
@@ -84,6 +87,7 @@ def _convolutions() -> Network:
         lambda model: model(images).square().mean(),
         None,
         lambda model: list(model),
+        images,
     )
 
 
