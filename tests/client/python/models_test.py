@@ -41,6 +41,20 @@ def test_resnet50(budget):
     assert len(model.stowage.recomputed) == 3 + 4 + 6 + 3
 
 
+@pytest.mark.skipif(importlib.util.find_spec("timm") is None, reason="timm is not here")
+@pytest.mark.parametrize("name", ["vit_tiny_patch16_224", "resnet18", "convnext_atto"])
+def test_models_of_timm(name):
+    """Their blocks are found by themselves: one list, or the stages of a network of convolutions."""
+    import timm
+
+    torch.manual_seed(0)
+    sizes = {"img_size": 32, "depth": 5} if name.startswith("vit") else {}
+    plain = timm.create_model(name, pretrained=False, num_classes=10, **sizes)
+    model = trained(plain, step_on(torch.randn(2, 3, 32, 32)), "60%")
+    lengths = {"vit_tiny_patch16_224": 5, "resnet18": 2 + 2 + 2 + 2, "convnext_atto": 4}  # of the last one its stages
+    assert len(model.stowage.recomputed) == lengths[name]
+
+
 class UNet(nn.Module):
     """Its blocks hand all outputs before on to those after them, as skip connections need."""
 
