@@ -412,24 +412,33 @@ class Chain:
         """A plan of the service or of this process. ``beside_bytes``: what steps hold and the profile does not have."""
         if self._service is None:
             return self._own_plan(book, profile, budget, recompute_only)
-        answer = self._service.plan(profile, budget, recompute_only=recompute_only)
+        recorded = self._recorded_plan(book, profile, budget, recompute_only)
+        known: Dict[str, Any] = {} if recorded is None else {"known": recorded}
+        answer = self._service.plan(profile, budget, recompute_only=recompute_only, **known)
+        if recorded is None or answer.plan.digest != recorded.digest:
+            self._record_plan(book, answer.plan, budget, recompute_only)
         book.source = answer.source
         book.report = None if answer.key is None else Report(self._service, answer, self._reported_steps, beside_bytes)
         return answer.plan
 
     def _own_plan(self, book: Book, profile: Profile, budget: Budget, recompute_only: bool) -> Plan:
-        """Made here, or by an earlier process for the same costs, within the same budget."""
-        name = f"{budget} {'recompute only' if recompute_only else 'with copies'}"
-        made = None if book.record is None or not recompute_only else book.record["plans"].get(name)
-        if made is not None:
-            try:
-                return profile.plan_from_dict(made, recompute_only=True)
-            except StowageError:
-                pass  # a file that somebody has changed
-        plan = profile.plan(budget, recompute_only=recompute_only)
-        if recompute_only and self._records is not None:
-            book.made[name] = plan.to_dict()
+        plan = self._recorded_plan(book, profile, budget, recompute_only)
+        if plan is None:
+            plan = profile.plan(budget, recompute_only=recompute_only)
+            self._record_plan(book, plan, budget, recompute_only)
         return plan
+
+    def _recorded_plan(self, book: Book, profile: Profile, budget: Budget, recompute_only: bool) -> Optional[Plan]:
+        """What an earlier process had for the same costs, within the same budget."""
+        made = None if book.record is None or not recompute_only else book.record["plans"].get(f"{budget} recompute only")
+        try:
+            return None if made is None else profile.plan_from_dict(made, recompute_only=True)
+        except StowageError:
+            return None  # a file that somebody has changed
+
+    def _record_plan(self, book: Book, plan: Plan, budget: Budget, recompute_only: bool) -> None:
+        if recompute_only and self._records is not None:
+            book.made[f"{budget} recompute only"] = plan.to_dict()
 
     def _link(self) -> Dict[str, Any]:
         if self._measured_link is None:

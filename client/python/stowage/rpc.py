@@ -39,6 +39,7 @@ except ModuleNotFoundError as missing:
         ) from None
     raise FailedPrecondition(f"stowage.rpc needs the module {missing.name}: pip install 'stowage[rpc]'") from None
 
+KNOWN_PATIENCE_S = 0.1  # where a plan is there already
 MOST_ASKED = 4  # of one key, within ever less, before the service is to solve
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 60.0
 LONGEST_JOB = 128
@@ -128,21 +129,27 @@ class PlanService:
         slots: int = 0,
         recompute_only: bool = False,
         deadline_s: Optional[float] = None,
+        known: Optional[Plan] = None,
     ) -> Answer:
         """The service's plan; this process's own while the service is away, or slower than that.
 
         Asks by the key first, sends the profile if nothing that fits is cached or it is wanted, and accepts what the evaluator
         accepts under this profile. Waits at most ``patience_s`` longer than a solve here takes; a service that was away is
-        left alone for a while. ``deadline_s``: seconds for a solve here. Raises what Profile.plan raises; PermissionDenied and
-        other errors of a service that answers; InternalError for an answer that breaks the contract.
+        left alone for a while. ``deadline_s``: seconds for a solve here. ``known``: a plan for this profile and budget that
+        the caller has: nothing is solved here then, and the service has a tenth of a second. Raises what Profile.plan raises;
+        PermissionDenied and other errors of a service that answers; InternalError for an answer that breaks the contract.
         """
         options = _messages.Options(solver, slots, recompute_only)
         arguments: Dict[str, Any] = options._asdict()
         budget_bytes = profile.budget_bytes(budget, solver=solver, recompute_only=recompute_only)
         question = _Question(lambda: self._ask(profile, budget_bytes, options), deadline_s)
         if not self._absence.is_over():
-            return Answer(profile.plan(budget_bytes, deadline_s=deadline_s, **arguments), "local")
-        question.ask(self.server.patience_s)
+            plan = profile.plan(budget_bytes, deadline_s=deadline_s, **arguments) if known is None else known
+            return Answer(plan, "local")
+        question.ask(self.server.patience_s if known is None else min(KNOWN_PATIENCE_S, self.server.patience_s))
+        if not question.settled and known is not None:
+            self._say(question.failure)
+            return Answer(known, "local")
         if not question.settled:
             try:
                 plan = profile._solve(budget_bytes, question.stop, **arguments)

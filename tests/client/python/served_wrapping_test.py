@@ -1,6 +1,7 @@
 """Models trained by plans of a service."""
 
 import copy
+import socket
 import subprocess
 import sys
 import time
@@ -11,7 +12,7 @@ import torch
 from comparing import assert_equal, outcome, step_on
 from networks import Mlp
 from rpc_test import BIN, Stowaged
-from stowage import _chain
+from stowage import _chain, rpc
 from torch import nn
 
 torch.set_num_threads(1)
@@ -113,3 +114,46 @@ def test_a_second_process_trains_by_the_plan_from_its_first_step_on(stowaged, tm
         said.append(subprocess.run(command, capture_output=True, text=True, timeout=100, check=True).stdout.split())
     assert said[0][1] == "True" and said[1][:2] == ["cache", "False"]
     assert said[0][2] == said[1][2]  # the schedule
+
+
+def test_where_the_service_does_not_answer_the_first_step_takes_the_recorded_plan(stowaged, tmp_path):
+    """It would wait for an hour otherwise, and then solve."""
+    plain, step = nn.Sequential(*[Mlp(64) for _ in range(6)]), step_on(torch.randn(32, 64))
+    first = stowage.wrap(copy.deepcopy(plain), "60%", server=stowaged.address, cache=tmp_path)
+    for number in range(2):
+        assert_equal(outcome(first, step, number), outcome(plain, step, number))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        server = rpc.Server(f"127.0.0.1:{silent.getsockname()[1]}", patience_s=3600.0, timeout_s=3600.0)
+        model = stowage.wrap(copy.deepcopy(plain), "60%", server=server, cache=tmp_path)
+        with pytest.warns(UserWarning, match="has not answered yet"):
+            assert_equal(outcome(model, step), outcome(plain, step))
+    training = model.stowage
+    assert training.source == "local" and not training.is_measured_here
+    assert training.plan.digest == first.stowage.plan.digest
+    assert sum(training.recomputed) == training.plan.recomputed_forwards > 0
+    assert training.measured_peak_bytes <= training.plan.peak_bytes
+
+
+class Counting(nn.Module):
+    forwards = 0
+
+    def __init__(self):
+        super().__init__()
+        self.mlp = Mlp(64)
+
+    def forward(self, x):
+        Counting.forwards += 1
+        return self.mlp(x)
+
+
+def test_the_first_step_by_a_cached_plan_runs_no_block_more_often_than_the_plan(stowaged, tmp_path):
+    """So that it takes what any step takes, and one answer of the service."""
+    torch.manual_seed(0)
+    plain, step = nn.Sequential(*[Counting() for _ in range(6)]), step_on(torch.randn(32, 64))
+    for number in range(2):
+        model = stowage.wrap(copy.deepcopy(plain), "60%", server=stowaged.address, cache=tmp_path)
+        for _ in range(2 - number):
+            Counting.forwards = 0
+            outcome(model, step)
+    assert model.stowage.source == "cache"
+    assert Counting.forwards == 6 + model.stowage.plan.recomputed_forwards
