@@ -85,7 +85,9 @@ function(stowage_python_module name)
   # Hidden: pybind11's own types are, and so extensions do not find each other's symbols.
   set_target_properties(${name} PROPERTIES OUTPUT_NAME ${arg_NAME} PREFIX "" CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/stowage INSTALL_RPATH_USE_LINK_PATH ON)
-  install(TARGETS ${name} LIBRARY DESTINATION stowage COMPONENT python EXCLUDE_FROM_ALL)
+  if(NOT CMAKE_CURRENT_SOURCE_DIR MATCHES "^${PROJECT_SOURCE_DIR}/tests/")
+    install(TARGETS ${name} LIBRARY DESTINATION stowage COMPONENT python EXCLUDE_FROM_ALL)
+  endif()
   _stowage_record(${name} ${arg_DEPS} pybind11::module)
 endfunction()
 
