@@ -1,4 +1,7 @@
 """The page."""
+import pathlib
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def page(machine, measured, quick):
@@ -24,7 +27,7 @@ def anchor(title):
 
 
 def section(result):
-    command = " ".join(word.replace(str(result.section.folder), "FOLDER") for word in result.section.command)
+    command = " ".join(word.replace(str(result.section.folder), "FOLDER").replace(f"{ROOT}/", "") for word in result.section.command)
     times = {True: "", False: f", {result.section.runs} times"}[result.section.runs == 1]
     lines = ["", f"## {result.section.title}", "", f"`{command}`{times}. {result.section.says}", ""]
     if result.state != "done":
