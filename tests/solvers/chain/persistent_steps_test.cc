@@ -1,4 +1,4 @@
-#include "solvers/chain/internal/persistent_frontier.h"
+#include "solvers/chain/persistent_steps.h"
 
 #include <gtest/gtest.h>
 

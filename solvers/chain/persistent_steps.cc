@@ -1,4 +1,4 @@
-#include "solvers/chain/internal/persistent_frontier.h"
+#include "solvers/chain/persistent_steps.h"
 
 #include <algorithm>
 #include <cmath>
@@ -296,9 +296,9 @@ int PersistentSteps::Choose(int s, int t, int64_t memory) const {
   return step.split == 0 ? 0 : s + step.split;
 }
 
-Schedule PersistentSteps::Backtrack(int64_t memory) const {
-  return PersistentBacktrack::Run(*space_, memory,
-                                  [this](int s, int t, int64_t m) { return Choose(s, t, m); });
+Schedule PersistentSteps::Backtrack(int s, int t, int64_t memory) const {
+  return PersistentBacktrack::Run(*space_, s, t, memory,
+                                  [this](int a, int b, int64_t m) { return Choose(a, b, m); });
 }
 
 }  // namespace stowage
