@@ -49,6 +49,8 @@ const std::vector<Folder>& Folders() {
       {"solvers/transfer",
        {"solvers/model", "solvers/schedule", "solvers/chain", "solvers/graph", "solvers"}},
       {"solvers/placement", {"solvers/model", "solvers/schedule", "solvers"}},
+      {"solvers/pipeline",
+       {"solvers/base", "solvers/chain", "solvers/model", "solvers/schedule", "solvers"}},
       {"solvers/viz", {"solvers/base", "solvers/model", "solvers/schedule", "solvers/graph"}},
       {"solvers/zoo", {"solvers/graph", "solvers/model", "solvers/schedule", "solvers"}},
       {"solvers",
@@ -101,15 +103,15 @@ const std::vector<Folder>& Folders() {
        {"proto", "proto/codec", "solvers", "solvers/batch", "solvers/model", "solvers/schedule",
         "<grpc>", "<protobuf>", "<openssl>"}},
       // No protobuf: a second one in a process that has one of its own aborts it.
-      {"client/python", TorchAnd({"solvers", "solvers/base", "solvers/model", "solvers/schedule",
-                                  "solvers/viz", "<python>", "<torch>"})},
+      {"client/python", TorchAnd({"solvers", "solvers/base", "solvers/model", "solvers/pipeline",
+                                  "solvers/schedule", "solvers/viz", "<python>", "<torch>"})},
       {"client/probe", {"client/rpc", "solvers/base", "solvers/model"}},
       {"client/agent", TorchAnd({"client/rpc", "solvers", "solvers/model", "solvers/schedule",
                                  "solvers/viz", "<torch>"})},
       {"client/cli",
        TorchAnd({"client/agent", "client/models", "client/rpc", "proto", "proto/codec", "solvers",
                  "solvers/base", "solvers/batch", "solvers/graph", "solvers/model",
-                 "solvers/schedule", "solvers/viz", "solvers/zoo", "<torch>"})},
+                 "solvers/pipeline", "solvers/schedule", "solvers/viz", "solvers/zoo", "<torch>"})},
   };
   return *kFolders;
 }
