@@ -80,6 +80,9 @@ def sections(quick, out):
                   ["--benchmark_filter=Greedy|DynProg500|Vdnn|Tflms|AutoSwap"], ["--benchmark_filter=Greedy/100/50"],
                   "CPU time of one solve, and makespan over the lower bound (0: no schedule found). Numbers in names: stages; per cent of what "
                   "lies between the least memory and the peak; of DynProg a link of 12.2 GB/s (0) or, as of all others, of 1,500 GB/s (1)."),
+        benchmark("pipelines", "Plans of pipelines", "pipeline_bench", [], ["--benchmark_filter=Decoder/1/50"],
+                  "CPU time of one plan for 8 devices, 96 layers, 64 microbatches. Numbers in names: stages per device; each device's budget in per "
+                  "cent of what one microbatch takes where one device stores all of the chain; whether stages are chosen (1)."),
         made("hits", "The service: cached plans", "service_load", [], ["--rounds=1", "--calls=50", "--burst_seconds=0.1"],
              "Against a bare unary echo of the same sizes, in turns; medians of the rounds.", runs=3),
         made("herd", "The service: all at once for one plan", "service_load", ["--scenario=herd"], ["--scenario=herd", "--callers=200"],
