@@ -39,6 +39,7 @@ Command PlanCommand();
 Command FrontierCommand();
 Command ExplainCommand();
 Command CompareCommand();
+Command PipelineCommand();
 Command CheckpointsCommand();
 Command ReportCommand();
 Command TraceCommand();

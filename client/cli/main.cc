@@ -19,6 +19,7 @@ std::vector<stowage::Command> Commands() {
       stowage::FrontierCommand(),     //
       stowage::ExplainCommand(),      //
       stowage::CompareCommand(),      //
+      stowage::PipelineCommand(),     //
       stowage::CheckpointsCommand(),  //
       stowage::ReportCommand(),       //
       stowage::TraceCommand(),        //

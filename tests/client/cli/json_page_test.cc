@@ -82,6 +82,9 @@ TEST(JsonPage, NamesEveryFieldThatIsPrinted) {
   ExpectNamed("frontier", "frontier --points=3" + ChainFlag(), 14);
   ExpectNamed("explain", "explain --budget=60%" + ChainFlag(), 20);
   ExpectNamed("compare", "compare --budget=60%" + ChainFlag(), 15);
+  const std::string pipeline = "pipeline --devices=2 --microbatches=4 --budget=";
+  ExpectNamed("pipeline", pipeline + "least" + ChainFlag(), 20);
+  ExpectNamed("pipeline", pipeline + "1KiB" + ChainFlag(), 15);
   ExpectNamed("checkpoints", "checkpoints" + ChainFlag(), 20);
   ExpectNamed("solvers", "solvers", 5);
   ExpectNamed("fit", "fit --model=resnet18 --device=v100 --max_batch=4 --slots=50", 20);
