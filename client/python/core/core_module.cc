@@ -16,6 +16,8 @@
 #include "client/python/core/solving.h"
 #include "client/python/core/status_error.h"
 #include "solvers/model/canonical.h"
+#include "solvers/model/field_error.h"
+#include "solvers/pipeline/pipeline.h"
 #include "solvers/planner.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/lower_bound.h"
@@ -109,6 +111,48 @@ std::shared_ptr<PyPlan> PlanOfSchedule(const PyProfile& profile, const py::seque
   return Validated(profile.instance, std::move(plan));
 }
 
+py::dict StageDict(const PipelineStagePlan& stage) {
+  py::dict fields;
+  fields["first_layer"] = stage.first_layer;
+  fields["last_layer"] = stage.last_layer;
+  fields["forward_time_ns"] = stage.costs.forward_time.value();
+  fields["backward_time_ns"] = stage.costs.backward_time.value();
+  fields["stash_bytes"] = stage.costs.stash.value();
+  fields["instructions"] = TuplesOf(stage.schedule);
+  fields["forward_instructions"] = stage.forward_instructions;
+  return fields;
+}
+
+py::dict PipelineOf(const PyProfile& profile, int devices, int chunks, int microbatches,
+                    int64_t transfer_time_ns, const std::vector<int64_t>& budgets,
+                    const std::vector<int>& last_layers, const SolveArguments& arguments) {
+  const auto* const chain = std::get_if<Chain>(&profile.profile.problem);
+  if (chain == nullptr) {
+    Throw(FieldError("profile", ToString(profile.instance.kind()), "must be of a chain"));
+  }
+  PipelineRequest request;
+  request.shape = {devices, chunks, microbatches, Nanos(transfer_time_ns)};
+  for (const int64_t budget : budgets) request.budgets.emplace_back(budget);
+  request.last_layers = last_layers;
+  const PipelinePlan plan = Solving(arguments).Run(
+      [&](const PlanOptions& options) { return PlanPipeline(*chain, request, options.solve); });
+  py::dict fields;
+  fields["status"] = ToString(plan.status);
+  fields["makespan_ns"] = plan.makespan.value();
+  fields["lower_bound_ns"] = plan.lower_bound.value();
+  fields["proven_optimal"] = plan.proven_optimal;
+  fields["schedule_class"] = plan.schedule_class;
+  fields["short_device"] = plan.short_device;
+  fields["least_bytes"] = plan.least_budget.value();
+  fields["least_equal_bytes"] = plan.least_equal_budget.value();
+  py::list peaks, stages;
+  for (const Bytes peak : plan.peaks) peaks.append(peak.value());
+  for (const PipelineStagePlan& stage : plan.stages) stages.append(StageDict(stage));
+  fields["peak_bytes"] = peaks;
+  fields["stages"] = stages;
+  return fields;
+}
+
 std::string ReportPage(const PyPlan& plan, const std::string& label,
                        const std::shared_ptr<PyFrontier>& frontier) {
   Report report;
@@ -181,6 +225,7 @@ void BindProfile(py::module_* module) {
            })
       .def("plan", PlanWithin)
       .def("frontier", FrontierOf)
+      .def("pipeline", PipelineOf)
       .def("budget_bytes", BudgetBytes)
       .def(
           "lower_bound_ns",

@@ -24,7 +24,17 @@ from stowage.errors import (
     StowageError,
     Unavailable,
 )
-from stowage.planning import Frontier, FrontierPoint, Instruction, Plan, Profile, __version__, solvers
+from stowage.planning import (
+    Frontier,
+    FrontierPoint,
+    Instruction,
+    PipelinePlan,
+    PipelineStage,
+    Plan,
+    Profile,
+    __version__,
+    solvers,
+)
 
 if TYPE_CHECKING:
     from stowage._op_costs import Roofline
@@ -46,6 +56,8 @@ __all__ = [
     "NotFound",
     "PermissionDenied",
     "Partitioner",
+    "PipelinePlan",
+    "PipelineStage",
     "Plan",
     "Profile",
     "ResourceExhausted",

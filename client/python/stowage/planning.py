@@ -187,6 +187,37 @@ class Frontier:
         return _found(self._frontier.plan_at(budget_bytes))
 
 
+class PipelineStage(NamedTuple):
+    """A stage of a pipeline: layers of the chain, from 1, and what a microbatch takes on it.
+
+    ``stash_bytes`` is held by each microbatch in flight. ``schedule`` is of the stage's layers, from 1, and a loss that
+    stands for the stages behind; its first ``forward_instructions`` are the forward of a microbatch, the rest its backward.
+    """
+
+    first_layer: int
+    last_layer: int
+    forward_time_ns: int
+    backward_time_ns: int
+    stash_bytes: int
+    schedule: List[Instruction]
+    forward_instructions: int
+
+
+class PipelinePlan(NamedTuple):
+    """A plan for each stage of a pipeline, stage s on device s % devices.
+
+    ``makespan_ns`` is the step with all microbatches, warm-up and cool-down among it; ``peak_bytes`` is by device. No plan
+    of ``schedule_class`` is below ``lower_bound_ns``.
+    """
+
+    makespan_ns: int
+    lower_bound_ns: int
+    proven_optimal: bool
+    schedule_class: str
+    peak_bytes: List[int]
+    stages: List[PipelineStage]
+
+
 class Profile:
     """What one training step takes, stage by stage (or op by op): the input of all planning.
 
@@ -320,6 +351,63 @@ class Profile:
             solver=solver, slots=slots, threads=1, stop=stop, table_limit_bytes=None, recompute_only=recompute_only
         )
         return _found(self._profile.plan(budget_bytes, arguments))
+
+    def pipeline(
+        self,
+        budgets: Union[int, Sequence[int]],
+        *,
+        devices: int,
+        microbatches: int,
+        chunks: int = 1,
+        last_layers: Sequence[int] = (),
+        transfer_time_ns: int = 0,
+        deadline_s: Optional[float] = None,
+    ) -> PipelinePlan:
+        """The chain as a pipeline, each device within a budget of its own, so that the whole step is fastest.
+
+        ``budgets``: bytes, for all devices or for each. ``microbatches``: of a step, each as the profile has it.
+        ``chunks``: stages on each device; 1 is the 1F1B schedule, more are interleaved. ``last_layers``: where stages end;
+        chosen if it is empty. ``transfer_time_ns``: of an output to the next device.
+
+        Raises Infeasible if nothing fits: its ``least_bytes`` is enough where every device has it.
+
+        >>> layer = {"forward_time_ns": 10, "backward_time_ns": 20, "output_bytes": 10, "saved_bytes": 100}
+        >>> profile = Profile.of_chain([layer] * 8, input_bytes=10)
+        >>> plan = profile.pipeline(500, devices=2, microbatches=4)
+        >>> [stage.last_layer for stage in plan.stages], plan.makespan_ns, max(plan.peak_bytes) <= 500
+        ([4, 8], 720, True)
+        """
+        each = [budgets] * devices if isinstance(budgets, int) else list(budgets)
+        arguments = _arguments("", 0, 1, deadline_s, None, True)
+        fields = self._profile.pipeline(devices, chunks, microbatches, transfer_time_ns, each, list(last_layers), arguments)
+        if fields["status"] != "found":
+            least, proven = fields["least_equal_bytes"], fields["status"] == "proven infeasible"
+            short = f"device {fields['short_device']} needs {fields['least_bytes']} bytes; "
+            message = (
+                f"no pipeline fits: {short if fields['short_device'] >= 0 else ''}"
+                f"{least} bytes are enough on every device{', proven' if proven else ''}"
+            )
+            raise Infeasible(message, min(each), least, proven)
+        stages = [
+            PipelineStage(
+                stage["first_layer"],
+                stage["last_layer"],
+                stage["forward_time_ns"],
+                stage["backward_time_ns"],
+                stage["stash_bytes"],
+                [Instruction(*instruction) for instruction in stage["instructions"]],
+                stage["forward_instructions"],
+            )
+            for stage in fields["stages"]
+        ]
+        return PipelinePlan(
+            fields["makespan_ns"],
+            fields["lower_bound_ns"],
+            fields["proven_optimal"],
+            fields["schedule_class"],
+            fields["peak_bytes"],
+            stages,
+        )
 
     def frontier(
         self,

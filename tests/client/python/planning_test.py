@@ -109,6 +109,42 @@ def test_below_the_least_budget_nothing_fits():
     assert (error.least_bytes, error.budget_bytes, error.proven) == (least, least - 1, True)
 
 
+def test_a_pipeline_keeps_each_device_within_its_budget():
+    profile = chain()
+    alone = profile.pipeline(2600, devices=1, microbatches=3)
+    assert alone.makespan_ns == 3 * profile.ideal_time_ns and alone.proven_optimal
+    # The first device has a second microbatch in flight, the last one not.
+    plan = profile.pipeline([1500, 2600], devices=2, microbatches=4)
+    assert [peak <= budget for peak, budget in zip(plan.peak_bytes, [1500, 2600])] == [True, True]
+    assert plan.stages[0].first_layer == 1 and plan.stages[1].last_layer == 8
+    assert plan.stages[0].last_layer + 1 == plan.stages[1].first_layer
+    assert plan.lower_bound_ns <= plan.makespan_ns
+    first = plan.stages[0]
+    assert ("backward", 1) == first.schedule[-1][:2]
+    assert all(step.op != "backward" for step in first.schedule[: first.forward_instructions - 1])
+    given = profile.pipeline([1500, 2600], devices=2, microbatches=4, last_layers=[4, 8])
+    assert given.makespan_ns >= plan.makespan_ns
+    both = profile.pipeline(2600, devices=2, microbatches=4, chunks=2, transfer_time_ns=1)
+    assert len(both.stages) == 4 and len(both.peak_bytes) == 2
+
+
+def test_a_pipeline_that_does_not_fit_says_what_is_enough():
+    with pytest.raises(stowage.Infeasible) as raised:
+        chain().pipeline(1, devices=2, microbatches=4)
+    least = raised.value.least_bytes
+    assert raised.value.proven
+    assert max(chain().pipeline(least, devices=2, microbatches=4).peak_bytes) == least
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"devices": 0}, {"devices": 9}, {"microbatches": 0}, {"chunks": 2}, {"last_layers": [8, 8]}, {"transfer_time_ns": -1}],
+)
+def test_what_is_no_pipeline_is_refused(arguments):
+    with pytest.raises(stowage.InvalidArgument):
+        chain().pipeline(2600, **{"devices": 2, "microbatches": 3, **arguments})
+
+
 @pytest.mark.parametrize("budget", [True, 0.6, None, -1, 2**62, "sixty", "0%", "101%", "-5"])
 def test_what_is_no_budget_is_refused(budget):
     with pytest.raises(stowage.InvalidArgument):
