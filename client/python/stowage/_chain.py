@@ -10,11 +10,11 @@ import threading
 import types
 import warnings
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 import torch
 
-from stowage import _measuring, _moving, _records, _steps
+from stowage import _measuring, _moving, _records, _states, _steps
 from stowage._book import MOST_REPLANS, Event, Report
 from stowage._book import Book as Book
 from stowage._caches import FilledCache, with_own_caches
@@ -130,6 +130,7 @@ class Chain:
         self._accumulators: List[Tuple[Any, Any]] = []  # where gradients of parameters arrive
         self._state: Dict[int, List[int]] = {}  # places of the buffers that a block's forward changes
         self.ranks: Optional[Ranks] = None
+        self.resumed = _states.Resumed()
         self._find_ranks = find_ranks
         self._steps_of_all: Optional[_steps.Steps] = None  # where all ranks follow one schedule
         self._kept: Sequence[int] = ()  # blocks, as the ranks know by now
@@ -373,9 +374,17 @@ class Chain:
         may_copy = self._host_bytes > 0 and not book.kept
         book.profile = book.make_profile(self.name, self._link() if may_copy else None)
         budget = self.budget_now(others_bytes)
-        if book.at_most_bytes is not None and isinstance(budget, int):
+        entry = self.resumed.take(self.name_of(book.profile, self._shape_of(book)), 1)
+        _states.limit([book], entry)
+        if entry and book.at_most_bytes is not None:
+            least_bytes = book.profile.budget_bytes("least", recompute_only=True)
+            budget = min(book.profile.budget_bytes(budget, recompute_only=True), max(least_bytes, book.at_most_bytes))
+        elif book.at_most_bytes is not None and isinstance(budget, int):
             budget = min(budget, book.at_most_bytes)
-        if may_copy:
+        known = None if may_copy else self._plan_of_state(book, entry, budget)
+        if known is not None:
+            plan, book.source = known, _states.SOURCE
+        elif may_copy:
             plan = _moving.plan_beside_input(book.profile, budget, functools.partial(self._ask, book))
         else:
             plan = self._ask(book, book.profile, budget, recompute_only=True)
@@ -383,6 +392,19 @@ class Chain:
         book.plan, book.is_widened = plan, False
         again = f"{plan.recomputed_forwards} forwards run again"
         self._note("planned", f"{book.source}: {plan.peak_bytes} bytes within {plan.budget_bytes}, {again}")
+
+    def name_of(self, profile: Profile, shape: Any) -> str:
+        """What processes must have in common to train by one plan."""
+        return _states.name_of(profile, None if self.ranks is not None and self.ranks.one_schedule else shape)
+
+    def _shape_of(self, book: Book) -> Any:
+        return next(shape for shape, known in self.books.items() if known is book)
+
+    def _plan_of_state(self, book: Book, entry: Mapping[str, Any], budget: Budget) -> Optional[Plan]:
+        assert book.profile is not None
+        if not entry:
+            return None
+        return _states.plan_in(entry, book.profile, book.profile.budget_bytes(budget, recompute_only=True))
 
     def budget_now(self, others_bytes: int) -> Budget:
         """What plans may take, while so much else is live. Raises Infeasible where a device has nothing left."""

@@ -9,14 +9,14 @@ the job keep their order.
 from __future__ import annotations
 
 import datetime
-import hashlib
 import inspect
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
 
 import torch
 import torch.distributed as dist
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from stowage import _states
 from stowage._sharding import group_of
 from stowage._versions import is_out_of_memory, queue_callback
 from stowage.errors import FailedPrecondition, Infeasible, InternalError, InvalidArgument, StowageError, Unavailable
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from stowage._chain import Book, Chain
 
 COMMUNICATES = "it communicates with other ranks"
-LESS = 0.9  # of a plan's peak, where memory ran out by it
 _NEVER = 2**62  # in place of a time: its recomputes do not stop early
 
 _COSTS = (
@@ -42,6 +41,7 @@ _COSTS = (
 )
 _KINDS = ("random", "stateful", "collective", "must_keep")
 _STOPPED = "recompute_saving_time_ns"
+_Fields = Dict[str, Any]  # of a plan, as Plan.to_dict has it
 
 
 class Words(NamedTuple):
@@ -274,18 +274,12 @@ class Ranks:
         for shape, book in chain.books.items():
             if book.is_complete:
                 profile = book.own_profile = book.own_profile or book.make_profile(chain.name, None)
-                name = self._name_of(profile, shape)
+                name = chain.name_of(profile, shape)
                 mine.setdefault(name, []).append(book)
                 if book.plan is None or book.lacked_memory:
                     wanted.append(name)
         for name in sorted({name for of_rank in self.group.gather(wanted) for name in of_rank}):
             self._agree_on(chain, name, mine.get(name, []), others_bytes)
-
-    def _name_of(self, profile: Profile, shape: Any) -> str:
-        """What ranks must have in common to train by one plan."""
-        fields = profile.to_dict()
-        of_all = fields["device"]["framework"], [stage["op_kind"] for stage in fields["chain"]["stages"]]
-        return hashlib.sha256(repr(of_all if self.one_schedule else (of_all, shape)).encode()).hexdigest()
 
     def _agree_on(self, chain: Chain, name: str, books: List[Book], others_bytes: int) -> None:
         group = self.group
@@ -298,11 +292,15 @@ class Ranks:
         if self.one_schedule:
             self._agreed[name] = costs
         profile = with_costs(profile, costs)
+        entry = chain.resumed.take(name, group.size)
+        _states.limit(books, entry)
         budget_bytes = self._least_budget(chain, profile, books, others_bytes)
-        said = group.broadcast(_answer(chain, profile, budget_bytes, books) if group.rank == 0 else None, 0)
+        said = group.broadcast(_answer(chain, profile, budget_bytes, books, entry) if group.rank == 0 else None, 0)
         if isinstance(said, StowageError):
             raise said
         source, plan_fields = said
+        if source == "local":
+            plan_fields = self._for_the_slowest(profile, budget_bytes, own, plan_fields)
         error: Optional[BaseException] = None
         plan: Optional[Plan] = None
         try:
@@ -316,6 +314,17 @@ class Ranks:
         _raise_for(digests, "over the plan of rank 0")
         if len(set(digests)) != 1:
             raise InternalError("the ranks have different plans")
+
+    def _for_the_slowest(self, profile: Profile, budget_bytes: int, own: List[Profile], fields: _Fields) -> _Fields:
+        """A plan by the greatest costs of all need not be the one by which the slowest rank is fastest. That rank makes one of
+        its own times; of the two all take the one by which the slowest of them takes less."""
+        group = self.group
+        times = group.gather(_longest_of(own, fields))
+        slowest = times.index(max(times))
+        other = group.broadcast(_plan_by_times_of(own, profile, budget_bytes) if slowest == group.rank else None, slowest)
+        if other is None or max(group.gather(_longest_of(own, other))) >= max(times):
+            return fields
+        return other  # type: ignore[no-any-return]
 
     def _least_budget(self, chain: Chain, profile: Profile, books: List[Book], others_bytes: int) -> int:
         error: Optional[BaseException] = None
@@ -337,7 +346,7 @@ class Ranks:
         budget_bytes = profile.budget_bytes(chain.budget_now(others_bytes), recompute_only=True)
         for book in books:
             if book.lacked_memory and book.plan is not None:
-                book.reduced_bytes = int(LESS * book.plan.peak_bytes)
+                book.reduced_bytes = _states.less_than(book.plan)
             book.lacked_memory = False
             if book.reduced_bytes is not None:
                 least = profile.budget_bytes("least", recompute_only=True)
@@ -345,8 +354,35 @@ class Ranks:
         return budget_bytes
 
 
-def _answer(chain: Chain, profile: Profile, budget_bytes: int, books: List[Book]) -> Any:
+def _longest_of(own: Sequence[Profile], fields: _Fields) -> int:
+    """A step's time by that plan under this rank's own costs, nanoseconds; 0 where it has measured none."""
+    try:
+        return max((profile.plan_from_dict(fields, recompute_only=True).makespan_ns for profile in own), default=0)
+    except StowageError:
+        return _NEVER
+
+
+def _plan_by_times_of(own: Sequence[Profile], profile: Profile, budget_bytes: int) -> Optional[_Fields]:
+    """Of the bytes of all ranks and this one's times; None where these are those of all."""
+    fields = profile.to_dict()
+    chains = fields["chain"], own[0].to_dict()["chain"]
+    for stage, mine in zip(*([*chain["stages"], chain["loss"]] for chain in chains)):
+        for name in ("forward_time_ns", "backward_time_ns", _STOPPED):
+            if stage.get(name) is not None:
+                stage[name] = mine.get(name) or 0
+    if fields == profile.to_dict():
+        return None
+    try:
+        return Profile.from_dict(fields).plan(budget_bytes, recompute_only=True).to_dict()
+    except StowageError:
+        return None
+
+
+def _answer(chain: Chain, profile: Profile, budget_bytes: int, books: List[Book], entry: Mapping[str, Any]) -> Any:
     """The plan of rank 0 as others are told of it, or why there is none."""
+    known = _states.plan_in(entry, profile, budget_bytes)
+    if known is not None:
+        return _states.SOURCE, known.to_dict()
     try:
         plan, source = chain.ask_for_all(profile, budget_bytes, books)
     except Infeasible as error:

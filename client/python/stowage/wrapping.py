@@ -11,10 +11,11 @@ from __future__ import annotations
 import functools
 import os
 import weakref
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar, Union
 
 import torch
 
+from stowage import _states
 from stowage._book import Event
 from stowage._chain import Chain, PlannedForward
 from stowage._device import Device, device_of
@@ -76,7 +77,8 @@ class Training:
 
     @property
     def source(self) -> Optional[str]:
-        """Where the plan comes from: "cache", "solved" or "shared" of a service, or "local". None before there is one."""
+        """Where the plan comes from: "cache", "solved" or "shared" of a service, "local", or "state" (load_state). None before
+        there is one."""
         book = self._chain.last_book
         return None if book is None or book.plan is None else book.source
 
@@ -161,6 +163,22 @@ class Training:
         """This rank makes no more steps: the others go on by the plans that they have, and plan no more. For data that ends
         early on some ranks, after the last step there. Waits for nobody."""
         self._job().leave()
+
+    def state(self, error: Optional[BaseException] = None) -> Dict[str, Any]:
+        """For the job's checkpoint: the plans that it trains by, with digest and revision, as plain values.
+
+        ``error``: what has ended the training, where this is called for that. If memory had run out, plans take less after a
+        restart with this state than the plan of the last step did. Each rank has a state of its own.
+        """
+        return _states.state_of(self._chain, error)
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Before the first step of a restart: what was planned within the same budget is planned by no solver once more, if
+        it still fits what the first step measures. A job of another number of ranks plans anew, once. Raises InvalidArgument
+        for what state() has not returned, FailedPrecondition after the first step."""
+        if self._chain.books:
+            raise FailedPrecondition("load_state: the training has begun")
+        self._chain.resumed = _states.Resumed(state)
 
     def _job(self) -> Ranks:
         if self._chain.ranks is None:

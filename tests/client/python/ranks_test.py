@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import warnings
 
 import pytest
@@ -403,17 +404,18 @@ def test_memory_that_runs_out_on_one_rank(where, budget, seed):
     assert first[1] == second[1] and first[3] == second[3] != first[1]
 
 
-def killed(rank, seed):
+def killed(rank, seed, how):
     pair = Pair(rank)
     for step in range(6):
         if rank == 1 and step == seed:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), how)
         pair.step()
 
 
 @pytest.mark.parametrize("seed", [1, 3, 4])
-def test_a_rank_that_is_killed_fails_all(seed):
-    first, second, third = outcomes(3, killed, seed, group_s=8)
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_rank_that_is_killed_fails_all(how, seed):
+    first, second, third = outcomes(3, killed, seed, how, group_s=8)
     assert isinstance(second, Killed)
     for outcome in (first, third):
         assert isinstance(outcome, Failed) and "hangs" not in str(outcome)
@@ -432,6 +434,148 @@ def test_a_rank_that_is_gone_is_said_so():
     first, second = outcomes(2, killed_between, group_s=8)
     assert isinstance(second, Killed)
     assert "Unavailable: rank 0 of 2: another rank is gone, or late beyond the group's timeout" in str(first)
+
+
+class NoRoomForGradients(torch.autograd.Function):
+    """Its backward takes more than there is, if it is told so."""
+
+    @staticmethod
+    def forward(ctx, x, told):
+        ctx.told = told
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        if ctx.told:
+            raise out_of_memory()
+        return gradient, None
+
+
+class Backward(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mlp, self.told = Mlp(WIDTH), False
+
+    def forward(self, x):
+        return self.mlp(NoRoomForGradients.apply(x, self.told))
+
+
+def lacks_memory_in_backward(rank, seed):
+    warnings.simplefilter("ignore")
+    torch.manual_seed(1)
+    net = stowage.wrap(nn.Sequential(*[Backward() for _ in range(5)]), "60%")
+    model = DistributedDataParallel(net)
+    for step in range(5):
+        net[seed].told = rank == 1 and step == 3
+        loss_of(model(batch(rank, step))).backward()
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_memory_that_runs_out_in_a_backward_ends_all(seed):
+    first, second = outcomes(2, lacks_memory_in_backward, seed, group_s=8)
+    assert isinstance(second, Failed) and "memory" in str(second)
+    assert isinstance(first, Failed) and "hangs" not in str(first)
+
+
+def slow(rank, seed):
+    pair = Pair(rank)
+    equal = []
+    for step in range(6):
+        if rank == seed % 3:
+            time.sleep(0.05 * (1 + (seed + step) % 3))  # that is the fault
+        equal.append(pair.step())
+    return equal, pair.training.plan.digest, pair.fits
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_slow_rank_is_waited_for(seed):
+    found = together(3, slow, seed)
+    assert all(all(equal) and fits for equal, _, fits in found)
+    assert len({digest for _, digest, _ in found}) == 1
+
+
+def too_slow(rank, folder):
+    """The second one stands still until the first one has given up."""
+    pair = Pair(rank)
+    over = pathlib.Path(folder, "over")
+    for step in range(5):
+        while rank == 1 and step == 3 and not over.exists():
+            time.sleep(0.02)
+        try:
+            pair.step()
+        except BaseException:
+            over.touch()
+            raise
+
+
+def test_a_rank_that_stands_still_is_given_up(tmp_path):
+    first, second = outcomes(2, too_slow, str(tmp_path), group_s=6)
+    for outcome in (first, second):
+        assert isinstance(outcome, Failed) and "it hangs" not in str(outcome)
+
+
+def other_version(rank, ranks):
+    from stowage import _ranks
+
+    if rank == ranks - 1:
+        _ranks.__version__ = "0.0.1"
+    pair = Pair(rank)
+    pair.step()
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_ranks_of_different_versions_are_refused(ranks):
+    found = outcomes(ranks, other_version, ranks, group_s=8)
+    for rank, outcome in enumerate(found):
+        assert isinstance(outcome, Failed)
+        other = 0 if rank == ranks - 1 else ranks - 1
+        assert f"FailedPrecondition: rank {other} has (stowage, PyTorch" in str(outcome)
+        assert "'0.0.1'" in str(outcome) and f"'{stowage.__version__}'" in str(outcome)
+
+
+def one_without_server(rank, away):
+    server = "unix:/nobody/is/here" if rank == away else None
+    pair = Pair(rank, server=server)
+    equal = [pair.step() for _ in range(4)]
+    return equal, pair.training.plan.digest, pair.training.source, bool(pair.training.notes)
+
+
+@pytest.mark.parametrize("away", [0, 1])
+def test_the_server_is_away_for_one_rank(away):
+    found = together(2, one_without_server, away)
+    assert all(all(equal) for equal, *_ in found)
+    assert len({(digest, source) for _, digest, source, _ in found}) == 1 and found[0][2] == "local"
+
+
+def of_uneven_ranks(rank):
+    """One rank is slow all over, the other one in a single block, where the first one is fast."""
+    inner = _measuring.measure_block
+
+    def measure(call, activation, name, *others):
+        costs, changed = inner(call, activation, name, *others)
+        is_third = name == "block 3"
+        time_ns = (1000 if is_third else 100_000) if rank == 0 else (90_000 if is_third else 1000)
+        costs.stage["forward_time_ns"] = time_ns
+        costs.stage["backward_time_ns"] = 1000
+        costs.stage.pop("recompute_saving_time_ns", None)
+        costs.stage.pop("recompute_saving_overhead_bytes", None)
+        return costs, changed
+
+    _measuring.measure_block = measure
+    pair = Pair(rank, "85%")
+    equal = [pair.step() for _ in range(3)]
+    plan = pair.training.plan
+    book = pair.training._chain.last_book
+    by_all = pair.training.profile.plan(plan.budget_bytes, recompute_only=True)
+    times = [book.own_profile.plan_from_dict(p.to_dict(), recompute_only=True).makespan_ns for p in (plan, by_all)]
+    return all(equal) and pair.fits, plan.digest, times
+
+
+def test_the_slowest_rank_is_as_fast_as_it_can_be():
+    first, second = together(2, of_uneven_ranks)
+    assert first[0] and second[0] and first[1] == second[1]
+    taken, by_all = (max(first[2][i], second[2][i]) for i in (0, 1))
+    assert taken < by_all
 
 
 # -------------------------------------------------------------------- a job
