@@ -18,7 +18,7 @@ import torch.distributed as dist
 from ddp_test import loss_of, same
 from networks import Mlp
 from processes import DEADLINE_S, Failed, Killed, outcomes, together
-from stowage import _measuring
+from stowage import _chain, _measuring
 from stowage.planning import Profile
 from torch import nn
 from torch.distributed.nn.functional import all_reduce
@@ -554,7 +554,7 @@ def of_uneven_ranks(rank):
     def measure(call, activation, name, *others):
         costs, changed = inner(call, activation, name, *others)
         is_third = name == "block 3"
-        time_ns = (1000 if is_third else 100_000) if rank == 0 else (90_000 if is_third else 1000)
+        time_ns = (1000 if is_third else 100_000) if rank == 0 else (150_000 if is_third else 1000)
         costs.stage["forward_time_ns"] = time_ns
         costs.stage["backward_time_ns"] = 1000
         costs.stage.pop("recompute_saving_time_ns", None)
@@ -562,6 +562,8 @@ def of_uneven_ranks(rank):
         return costs, changed
 
     _measuring.measure_block = measure
+    head = _chain.Book.head_measured
+    _chain.Book.head_measured = lambda book, peak, left, _: head(book, peak, left, 0)
     pair = Pair(rank, "85%")
     equal = [pair.step() for _ in range(3)]
     plan = pair.training.plan
@@ -575,7 +577,7 @@ def test_the_slowest_rank_is_as_fast_as_it_can_be():
     first, second = together(2, of_uneven_ranks)
     assert first[0] and second[0] and first[1] == second[1]
     taken, by_all = (max(first[2][i], second[2][i]) for i in (0, 1))
-    assert taken < by_all
+    assert taken < by_all - 90_000  # another block runs again
 
 
 # -------------------------------------------------------------------- a job
