@@ -17,7 +17,7 @@ import torch.distributed as dist
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from stowage import _states
-from stowage._sharding import group_of
+from stowage._sharding import group_of, group_of_tensors
 from stowage._versions import is_out_of_memory, queue_callback
 from stowage.errors import FailedPrecondition, Infeasible, InternalError, InvalidArgument, StowageError, Unavailable
 from stowage.planning import Plan, Profile, __version__
@@ -358,7 +358,7 @@ def _longest_of(own: Sequence[Profile], fields: _Fields) -> int:
     """A step's time by that plan under this rank's own costs, nanoseconds; 0 where it has measured none."""
     try:
         return max((profile.plan_from_dict(fields, recompute_only=True).makespan_ns for profile in own), default=0)
-    except StowageError:
+    except Exception:
         return _NEVER
 
 
@@ -374,7 +374,7 @@ def _plan_by_times_of(own: Sequence[Profile], profile: Profile, budget_bytes: in
         return None
     try:
         return Profile.from_dict(fields).plan(budget_bytes, recompute_only=True).to_dict()
-    except StowageError:
+    except Exception:  # then there is the plan of rank 0
         return None
 
 
@@ -414,7 +414,7 @@ def ranks_of(model: torch.nn.Module, process_group: Any) -> Optional[Ranks]:
             raise FailedPrecondition("process_group: torch.distributed is not initialized")
         return None
     sharded = group_of(model)
-    group = process_group or sharded or _parallel_group(model)
+    group = process_group or sharded or _parallel_group(model) or group_of_tensors(model)
     if group is None or dist.get_world_size(group) < 2:
         return None
     one_schedule = sharded is not None or any(isinstance(m, torch.nn.SyncBatchNorm) for m in model.modules())

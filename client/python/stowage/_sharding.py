@@ -7,6 +7,8 @@ from typing import Any, Iterable, Iterator, List, Optional
 
 import torch
 
+from stowage.errors import FailedPrecondition
+
 IN_FLIGHT = 5
 
 
@@ -52,6 +54,18 @@ def group_of(model: torch.nn.Module) -> Any:
     for part in _sharded_within(model):
         for group in _groups(part):
             return group.mesh_info.shard_process_group
+    return None
+
+
+def group_of_tensors(model: torch.nn.Module) -> Any:
+    """That of parameters which are DTensors (tensor parallel); None where there are none. Raises FailedPrecondition where they
+    lie on a mesh of several dimensions, whose ranks the caller has to name."""
+    kind = getattr(sys.modules.get("torch.distributed.tensor"), "DTensor", None)
+    for parameter in model.parameters():
+        if kind is not None and isinstance(parameter, kind):
+            if parameter.device_mesh.ndim > 1:
+                raise FailedPrecondition("parameters lie on a mesh of several dimensions: name its ranks (process_group=...)")
+            return parameter.device_mesh.get_group()
     return None
 
 
