@@ -91,7 +91,7 @@ class Solving {
  public:
   Solving(const Instance& instance, const FoldedGraph& folded, const SolveContext& context,
           std::optional<Bytes> budget)
-      : instance_(instance),
+      : instance_(instance.WithLink(std::nullopt).Remembering()),
         graph_(instance_.graph()),
         folded_(folded),
         ops_(folded.graph, GradientSums(graph_, folded.members)),
@@ -141,12 +141,17 @@ class Solving {
 
   absl::Status Improve() {
     const SolveContext rest = context_.Part(kProposing, 1.0);
-    return search_.Improve(std::min(kWorkPerVertex * ops_.size(), kMaxWork),
-                           [&](double share, int64_t target) {
-                             rest.Report(share);
-                             absl::Status status = ValidateWithin(target);
-                             return status.ok() ? TellBest() : status;
-                           });
+    return search_.Improve(
+        std::min(kWorkPerVertex * ops_.size(), kMaxWork),
+        [&](double share, int64_t target) {
+          rest.Report(share);
+          absl::Status status = ValidateWithin(target);
+          return status.ok() ? TellBest() : status;
+        },
+        [&](int64_t target) {
+          return (StrongestMakespanLowerBound(instance_, Bytes(target)) - instance_.ideal_time())
+              .value();
+        });
   }
 
   // Validates the fastest order of the pool within a budget, if that is news.

@@ -480,6 +480,12 @@ constexpr int kTargetsOfLarge = 48;
 constexpr int kLarge = 512;
 // A part of the work for what lies between them, beyond the rest.
 constexpr int64_t kLoosening = 16;
+// Prices change at most so often for a target, and for one between it and the one before; they take this share of the
+// work, beyond the rest.
+constexpr int kPriceSteps = 30;
+constexpr double kPricing = 0.25;
+// A part of the ideal time: orders this close to what is proven are not improved.
+constexpr int64_t kClose = 1000;
 
 // Fits better: within the target, then faster, then of a lower peak.
 bool Better(const OrderCost& a, const OrderCost& b) {
@@ -529,9 +535,15 @@ ComputeOrder WithoutRepeats(const ComputeOrder& order, int size, int first, int 
 
 }  // namespace
 
+void OrderSearch::Keep(const OrderCost& cost, const ComputeOrder& order) {
+  pool_.Offer(cost, order);
+  unpriced_.Offer(cost, order);
+}
+
 void OrderSearch::Offer(const ComputeOrder& order) {
-  if (!KeepsGradientSums(graph_, order)) return;
-  pool_.Offer(moves_.Cost(order, kNoTarget), moves_.WithoutDead(order));
+  if (KeepsGradientSums(graph_, order)) {
+    Keep(moves_.Cost(order, kNoTarget), moves_.WithoutDead(order));
+  }
 }
 
 absl::Status OrderSearch::Fit(int64_t target, int64_t work, ComputeOrder* order, OrderCost* cost) {
@@ -539,19 +551,19 @@ absl::Status OrderSearch::Fit(int64_t target, int64_t work, ComputeOrder* order,
   if (status.ok()) status = moves_.Evict(target, work, order);
   if (!status.ok()) return status;
   *cost = moves_.Cost(*order, target);
-  pool_.Offer(*cost, moves_.WithoutDead(*order));
+  Keep(*cost, moves_.WithoutDead(*order));
   if (cost->overload > 0) {
     status = moves_.Reorder(target, work / 4, order);
     if (status.ok()) status = moves_.Evict(target, work, order);
     if (!status.ok()) return status;
     *cost = moves_.Cost(*order, target);
-    pool_.Offer(*cost, moves_.WithoutDead(*order));
+    Keep(*cost, moves_.WithoutDead(*order));
     if (cost->overload > 0) return absl::OkStatus();
   }
   status = moves_.Retain(target, work, order);
   if (!status.ok()) return status;
   *cost = moves_.Cost(*order, target);
-  pool_.Offer(*cost, moves_.WithoutDead(*order));
+  Keep(*cost, moves_.WithoutDead(*order));
   return absl::OkStatus();
 }
 
@@ -579,9 +591,24 @@ absl::Status OrderSearch::Vary(int64_t target, int64_t end, ComputeOrder* order,
   return absl::OkStatus();
 }
 
-absl::Status OrderSearch::FitFrom(int64_t target, size_t entry, int64_t end) {
-  if (entry >= pool_.entries().size()) return absl::OkStatus();
-  ComputeOrder order = pool_.entries()[entry].order;
+absl::Status OrderSearch::PriceAt(int64_t target, int64_t work, PricedOrders* priced) {
+  const int64_t end = priced->work() + work;
+  ComputeOrder order;
+  for (int step = 0; step < kPriceSteps && priced->work() < end; ++step) {
+    const size_t within = pool_.Within(target);
+    const int64_t known = within > 0 ? pool_.entries()[within - 1].forward_time
+                                     : 2 * pool_.entries().back().forward_time;
+    absl::Status status = priced->Next(target, known, &order);
+    if (!status.ok()) return status;
+    pool_.Offer(moves_.Cost(order, kNoTarget), moves_.WithoutDead(order));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OrderSearch::FitFrom(const OrderPool& pool, size_t entry, int64_t target,
+                                  int64_t end) {
+  if (entry >= pool.entries().size()) return absl::OkStatus();
+  ComputeOrder order = pool.entries()[entry].order;
   OrderCost cost;
   return Fit(target, std::max<int64_t>(end - moves_.work(), 0), &order, &cost);
 }
@@ -590,8 +617,9 @@ absl::Status OrderSearch::VaryAt(int64_t target, int64_t end) {
   const size_t within = pool_.Within(target);
   if (within == 0) return absl::OkStatus();
   ComputeOrder order = pool_.entries()[within - 1].order;
-  OrderCost cost = moves_.Cost(order, target);
-  return Vary(target, end, &order, &cost);
+  OrderCost cost;
+  absl::Status status = Fit(target, std::max<int64_t>(end - moves_.work(), 0), &order, &cost);
+  return status.ok() ? Vary(target, end, &order, &cost) : status;
 }
 
 absl::Status OrderSearch::Shrink(int64_t work) {
@@ -638,7 +666,8 @@ absl::Status OrderSearch::Loosen(int64_t work) {
 }
 
 absl::Status OrderSearch::Improve(int64_t work,
-                                  const std::function<absl::Status(double, int64_t)>& after) {
+                                  const std::function<absl::Status(double, int64_t)>& after,
+                                  const std::function<int64_t(int64_t)>& least_repeated) {
   const int64_t start = moves_.work();
   absl::Status status = Shrink(work / 16);
   if (!status.ok()) return status;
@@ -650,31 +679,54 @@ absl::Status OrderSearch::Improve(int64_t work,
   const int targets = large ? kTargetsOfLarge : kTargets;
   // From `high` down, each the same share below the one before; of smaller graphs a quarter of the
   // way to equal steps, denser where plain training nearly fits.
-  const auto target_at = [&](int i) {
-    const double part = static_cast<double>(i) / targets;
+  const auto target_at = [&](double i) {
+    const double part = i / targets;
     const double shares = high * FractionPower(low / high, part),
                  steps = high + (low - high) * part;
     return static_cast<int64_t>(large ? shares : (3.0 * shares + steps) / 4.0);
   };
+  // The fastest order, plain training, runs every forward once.
+  std::vector<int64_t> enough(Index(targets) + 1, 0);
+  const int64_t once = pool_.entries().back().forward_time;
+  for (int i = 1; least_repeated && i <= targets; ++i) {
+    enough[Index(i)] = once + least_repeated(target_at(i)) + graph_.ideal_time() / kClose;
+  }
+  const auto is_close = [&](int i) {
+    const size_t within = pool_.Within(target_at(i));
+    return within > 0 && pool_.entries()[within - 1].forward_time <= enough[Index(i)];
+  };
+  double priced = 0.0;  // share of the work
   // Calls `step` with every target, highest first, and its share of the work up to `share`.
   const auto for_targets = [&](double share, const auto& step) {
     const int64_t end = start + static_cast<int64_t>(static_cast<double>(work) * share);
     for (int i = 1; i <= targets && status.ok(); ++i) {
       const int64_t left = std::max<int64_t>(end - moves_.work(), 0);
-      status = step(target_at(i), moves_.work() + left / (targets + 1 - i));
+      if (!is_close(i)) status = step(target_at(i), moves_.work() + left / (targets + 1 - i));
       const double done = static_cast<double>(moves_.work() - start) / static_cast<double>(work);
-      if (status.ok() && after) status = after(done, target_at(i));
+      if (status.ok() && after) status = after((priced + done) / (1.0 + kPricing), target_at(i));
     }
   };
+  if (graph_.has_backwards()) {
+    PricedOrders prices(graph_, stop_);
+    const auto most = static_cast<int64_t>(static_cast<double>(work) * kPricing);
+    for (int i = 1; i <= 2 * targets && status.ok(); ++i) {
+      const int64_t target = target_at(0.5 * i);
+      status = PriceAt(target, (most - prices.work()) / (2 * targets + 1 - i), &prices);
+      priced = static_cast<double>(prices.work()) / static_cast<double>(work);
+      if (status.ok() && after) status = after(priced / (1.0 + kPricing), target);
+    }
+    if (!status.ok()) return status;
+  }
+  // What prices choose is close to the bound in most places; where it is not, other ways may be better.
   for_targets(0.25, [&](int64_t target, int64_t end) {
-    const size_t within = pool_.Within(target);
-    absl::Status fitted = FitFrom(target, within, end);
-    const size_t now_within = pool_.Within(target);
-    if (fitted.ok() && now_within > 0) fitted = FitFrom(target, now_within - 1, end);
+    const size_t within = unpriced_.Within(target);
+    absl::Status fitted = FitFrom(unpriced_, within, target, end);
+    const size_t now_within = unpriced_.Within(target);
+    if (fitted.ok() && now_within > 0) fitted = FitFrom(unpriced_, now_within - 1, target, end);
     return fitted;
   });
   for_targets(0.5, [&](int64_t target, int64_t end) {
-    return FitFrom(target, pool_.entries().size() - 1, end);
+    return FitFrom(unpriced_, unpriced_.entries().size() - 1, target, end);
   });
   for_targets(1.0, [&](int64_t target, int64_t end) { return VaryAt(target, end); });
   return status.ok() && !graph_.has_backwards() ? Loosen(work / kLoosening) : status;

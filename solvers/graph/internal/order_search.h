@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "solvers/graph/internal/compute_order.h"
+#include "solvers/graph/internal/priced_orders.h"
 #include "solvers/solver.h"
 
 namespace stowage {
@@ -152,20 +153,32 @@ class OrderMoves {
 class OrderSearch {
  public:
   OrderSearch(const OpGraph& graph, const SolveContext& context)
-      : graph_(graph), moves_(graph, context.stop()), pool_(context.memory().value() / 4) {}
+      : graph_(graph),
+        stop_(context.stop()),
+        moves_(graph, context.stop()),
+        pool_(context.memory().value() / 8),
+        unpriced_(context.memory().value() / 8) {}
 
   // A proposal. Its first runs must follow their inputs. Ignored if it does not keep gradient sums.
   void Offer(const ComputeOrder& order);
 
   // Improves what there is, for budgets between the least peak there is, or below, and the highest.
   // Spends about `work` computes and edges. After each budget `after` is told the share of the work
-  // that is done, and the budget; it may be empty. The search ends with an error of it.
-  absl::Status Improve(int64_t work, const std::function<absl::Status(double, int64_t)>& after);
+  // that is done, and the budget; it may be empty. The search ends with an error of it. `least_repeated`
+  // says what forwards take at least beyond running once, within a budget; budgets at which an order is
+  // close to that get no more work. It may be empty.
+  absl::Status Improve(int64_t work, const std::function<absl::Status(double, int64_t)>& after,
+                       const std::function<int64_t(int64_t)>& least_repeated = nullptr);
 
   const OrderPool& pool() const { return pool_; }
 
  private:
-  absl::Status FitFrom(int64_t target, size_t entry, int64_t end);
+  // Offers what prices of memory choose. Looks at about `work` computes and edges.
+  absl::Status PriceAt(int64_t target, int64_t work, PricedOrders* priced);
+  // From an entry of one of the pools, which may change meanwhile.
+  absl::Status FitFrom(const OrderPool& pool, size_t entry, int64_t target, int64_t end);
+  // Of an order that does without those that nobody uses, and was found without prices.
+  void Keep(const OrderCost& cost, const ComputeOrder& order);
   absl::Status VaryAt(int64_t target, int64_t end);
   // Makes the order fit and takes back what memory is left for.
   absl::Status Fit(int64_t target, int64_t work, ComputeOrder* order, OrderCost* cost);
@@ -177,8 +190,10 @@ class OrderSearch {
   absl::Status Loosen(int64_t work);
 
   const OpGraph& graph_;
+  const StopToken* const stop_;
   OrderMoves moves_;
   OrderPool pool_;
+  OrderPool unpriced_;  // without what prices chose
 };
 
 // All compute orders of a small graph that keep its gradient sums (solvers/schedule/gradient_sums.h): those that no
