@@ -24,9 +24,10 @@ namespace {
 // Budgets that are searched at before the least one is known.
 constexpr int64_t kFirstBudgets = 6;
 // Instructions looked at for all budgets together: when schedules are offered, of which some are left
-// out where they would be more, and when repeats are taken out again. Some half a microsecond each.
+// out where they would be more, and when repeats are taken out again, or put in. Some half a microsecond each.
 constexpr int64_t kMostOffered = 24000000;
 constexpr int64_t kMostRetained = 6000000;
+constexpr int64_t kMostRepeated = 3000000;
 // Shares of the work done, about.
 constexpr double kLinearized = 0.1;
 constexpr double kOrders = 0.7;
@@ -113,6 +114,7 @@ class Solving {
       context_.Report(kOffered + (1.0 - kOffered) * static_cast<double>(b) /
                                      static_cast<double>(search.bests().size()));
       status = search.OfferThoroughly(store_all_, b);
+      if (status.ok()) status = search.Repeat(b, kMostRepeated / kJointBudgets);
       if (status.ok()) status = search.Retain(b, kMostRetained / kJointBudgets);
     }
     Keep(search);

@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -308,6 +309,26 @@ Schedule WithoutRepeat(const Graph& graph, const Schedule& compute, size_t repea
   return WithDiscards(graph, changed);
 }
 
+// Vertices that make the tensor together, in program order: what writes it in place does so after its owner.
+std::vector<int> MakersOf(const Graph& graph, const TracedTensor& tensor) {
+  const int owner = tensor.stage - 1;
+  if (tensor.kind == TensorKind::kSaved) return {owner};
+  std::vector<int> makers;
+  for (int p = owner; p < graph.size(); ++p) {
+    if (graph.storage(p) == owner && graph.vertex(p).alias != AliasKind::kView) makers.push_back(p);
+  }
+  return makers;
+}
+
+// What is made again right before it is read after the boundary.
+Schedule WithRepeat(const Graph& graph, const Schedule& compute, const TracedTensor& tensor) {
+  Schedule changed = compute;
+  std::vector<Instruction> forwards;
+  for (const int p : MakersOf(graph, tensor)) forwards.push_back(ForwardSave(p + 1));
+  changed.insert(changed.begin() + tensor.next_read, forwards.begin(), forwards.end());
+  return WithDiscards(graph, changed);
+}
+
 }  // namespace
 
 TransferSearch::TransferSearch(const Instance& instance, const std::vector<Bytes>& budgets,
@@ -459,6 +480,58 @@ absl::Status TransferSearch::Retain(size_t budget, int64_t most_work) {
       } else {
         ++k;
       }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<ComputeTrace::Tensor>> TransferSearch::FindOffloaded(
+    const Best& best) const {
+  absl::StatusOr<ComputeTrace> trace = TraceOf(evaluator_.instance(), best.compute);
+  if (!trace.ok()) return trace.status();
+  std::set<std::pair<TensorKind, int>> offloaded;
+  for (const Instruction& i : best.schedule) {
+    if (i.op == Op::kOffloadStart) offloaded.emplace(i.tensor, i.stage);
+  }
+  struct Choice {
+    double rate;
+    TracedTensor tensor;
+  };
+  std::vector<Choice> choices;
+  for (const TracedTensor& tensor : trace->tensors) {
+    if (offloaded.count({tensor.kind, tensor.stage}) == 0) continue;
+    Nanos time;
+    bool recomputable = true;
+    for (const int p : MakersOf(graph(), tensor)) {
+      time += graph().vertex(p).forward_time;
+      recomputable = recomputable && Recomputable(graph().vertex(p));
+    }
+    if (!recomputable) continue;
+    choices.push_back(
+        {static_cast<double>(time.value()) / static_cast<double>(tensor.bytes.value()), tensor});
+  }
+  std::stable_sort(choices.begin(), choices.end(),
+                   [](const Choice& a, const Choice& b) { return a.rate < b.rate; });
+  std::vector<TracedTensor> tensors;
+  for (Choice& choice : choices) tensors.push_back(std::move(choice.tensor));
+  return tensors;
+}
+
+absl::Status TransferSearch::Repeat(size_t budget, int64_t most_work) {
+  Inherit(budget);
+  Best* best = &bests_[budget];
+  for (bool better = best->found(); better;) {
+    better = false;
+    const absl::StatusOr<std::vector<TracedTensor>> offloaded = FindOffloaded(*best);
+    if (!offloaded.ok()) return absl::InternalError(offloaded.status().message());
+    for (const TracedTensor& tensor : *offloaded) {
+      most_work -= static_cast<int64_t>(best->compute.size());
+      if (most_work < 0) return absl::OkStatus();
+      const Nanos before = best->makespan;
+      absl::Status status = OfferChanged(WithRepeat(graph(), best->compute, tensor), best);
+      if (!status.ok()) return status;
+      better = best->makespan < before;
+      if (better) break;
     }
   }
   return absl::OkStatus();

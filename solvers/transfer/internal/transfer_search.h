@@ -96,6 +96,10 @@ class TransferSearch {
   // repeated forward after the other, wherever that is faster. Looks at so many instructions at most.
   absl::Status Retain(size_t budget, int64_t most_work);
 
+  // The other way round: makes tensors that go to the host again right before they are read, one after the other,
+  // wherever that is faster, those of least time per byte first. Looks at so many instructions at most.
+  absl::Status Repeat(size_t budget, int64_t most_work);
+
   const std::vector<Best>& bests() const { return bests_; }
 
   // The smallest memory that one of the schedules offered so far takes with the first tensors on the host;
@@ -116,6 +120,8 @@ class TransferSearch {
   // Of a change of what is found: none if it is no schedule.
   absl::Status OfferChanged(const Schedule& compute, Best* best);
   void Inherit(size_t budget);
+  // What `best` has on the host and may be made again, of least time per byte first.
+  absl::StatusOr<std::vector<ComputeTrace::Tensor>> FindOffloaded(const Best& best) const;
   absl::Status OfferWith(const Offered& offered, const ComputeTrace& trace,
                          const OffloadStrategy& strategy, Best* best);
   // Keeps a schedule with transfers if it is faster.

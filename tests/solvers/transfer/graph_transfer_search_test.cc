@@ -135,6 +135,32 @@ TEST(TransferSearch, RetainsWhatThereIsRoomFor) {
   EXPECT_GT(faster, 50);
 }
 
+TEST(TransferSearch, RepeatsWhatTheLinkIsTooSlowFor) {
+  std::mt19937_64 rng(4);
+  int faster = 0;
+  for (int i = 0; i < 600; ++i) {
+    const std::optional<Drawn> d = Draw(i, &rng);
+    if (!d) continue;
+    const Schedule store_all = StoreAllSchedule(d->graph);
+    const absl::StatusOr<Simulation> plain = Evaluator(d->graph).Run(store_all);
+    if (!plain.ok()) continue;
+    TransferSearch search(Instance(d->graph, d->link),
+                          {Bytes(plain->peak.value() * 2 / 3), plain->peak}, {});
+    ASSERT_TRUE(search.Offer(store_all).ok());
+    const std::vector<TransferSearch::Best> before = search.bests();
+    ASSERT_TRUE(search.Repeat(0, 1000000).ok());
+    ASSERT_TRUE(search.Repeat(1, 0).ok());
+    EXPECT_EQ(search.bests()[0].found(), before[0].found());
+    if (!before[0].found()) continue;
+    ExpectValid(*d, search.bests()[0]);
+    ExpectValid(*d, search.bests()[1]);
+    EXPECT_LE(search.bests()[0].makespan, before[0].makespan);
+    EXPECT_EQ(search.bests()[1].makespan, before[1].makespan);  // plain training
+    faster += search.bests()[0].makespan < before[0].makespan ? 1 : 0;
+  }
+  EXPECT_GT(faster, 50);
+}
+
 // Ops of networks at half the memory of plain training, at 12.2 GB/s: never slower than either way alone.
 TEST(TransferSearch, IsNoSlowerThanRecomputingOrOffloadingAloneOnNetworks) {
   for (const char* name : {"densenet121", "inception_v3"}) {
