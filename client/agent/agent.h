@@ -34,6 +34,7 @@
 #include "client/agent/step_arenas.h"
 #include "client/agent/trained_model.h"
 #include "client/rpc/plan_connection.h"
+#include "client/torch/execute/added_gradients.h"
 #include "client/torch/execute/backward_end.h"
 #include "client/torch/execute/step_report.h"
 #include "client/torch/memory/memory_meter.h"
@@ -51,6 +52,7 @@ struct StepCounts {
   int64_t shadow = 0;     // plain, in shadow mode
   int64_t plain = 0;      // plain, switched off
   int64_t dropped = 0;    // begun by Forward, and the graph went without a backward
+  int64_t finished = 0;   // by the least plan, after their own had failed
 };
 
 // Every call is INVALID_ARGUMENT while the options are (CheckAgentOptions).
@@ -108,7 +110,8 @@ class Agent {
   // parameters' gradients. FAILED_PRECONDITION where nothing fits, or nobody ever said within what;
   // errors of Plan; else those of Executor::Step and what they leave:
   // above all, the gradients of a failed step are for the caller to zero. After RESOURCE_EXHAUSTED the
-  // next step of this shape begins with a smaller plan (OutOfMemoryOptions).
+  // next step of this shape begins with a smaller plan (OutOfMemoryOptions). With options.agreement a step that runs out
+  // of memory ends well, by the least plan, as long as that has room.
   absl::StatusOr<StepReport> Step(Batch batch);
   absl::StatusOr<StepReport> Step(const at::Tensor& input, const Tensors& target);
 
@@ -204,7 +207,13 @@ class Agent {
   absl::StatusOr<PreparedPlan> MakePlan(const Batch& batch, const Budget& budget, bool refresh,
                                         PlannedShape* shape);
   absl::StatusOr<AdoptedPlan> PlanUnasked(const Batch& batch, PlannedShape* shape);
+  absl::Status AgreeBeforeStep(const Batch& batch, PlannedShape* shape);
   absl::Status AgreeOnReplan(const Batch& batch, PlannedShape* shape);
+  absl::Status SayOfStep();
+  bool FinishesSteps() const { return agreed_ || options_.out_of_memory.finish_step; }
+  absl::StatusOr<StepReport> StepBy(Batch batch, PlannedShape* by, PlannedShape* shape);
+  absl::StatusOr<StepReport> FinishStep(Batch batch, const AddedGradients& added,
+                                        const absl::Status& failed, const PlannedShape& by);
   absl::StatusOr<PlannedShape*> ShapeToStepBy(const Batch& batch, PlannedShape* shape);
   absl::StatusOr<StepReport> PlannedRun(Batch batch, bool retries, bool own, PlannedShape* by);
   Bytes RoomForRegion(Bytes beside, Bytes input, const PlannedShape& by) const;
@@ -231,6 +240,8 @@ class Agent {
   BatchPlanner planner_;
   std::optional<AgreedPlanner> agreed_;  // with options.agreement
   int64_t steps_since_agreement_ = 0;
+  std::optional<BatchSignature> to_tell_;  // of the plan of a step that not all has been heard of
+  bool said_ = false;                      // how that step went
   int64_t steps_since_offer_ = 0;
   PlanTable table_;
   StepArenas arenas_;

@@ -82,6 +82,9 @@ absl::Status CheckAgentOptions(const AgentOptions& options) {
   if (options.out_of_memory.retry_step && options.agreement != nullptr) {
     check.Fail("out_of_memory.retry_step", "true", "must not be set where ranks agree on plans");
   }
+  if (options.out_of_memory.retry_step && options.out_of_memory.finish_step) {
+    check.Fail("out_of_memory.finish_step", "true", "must not be set beside retry_step");
+  }
   check.AtLeast("shadow_every", options.shadow_every, 1);
   if (options.arena) check.AtLeast("arena.region.effort", options.arena->region.effort, 0);
   const bool elsewhere = options.device != nullptr && !options.device->device().is_cpu();

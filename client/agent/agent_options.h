@@ -47,6 +47,11 @@ struct OutOfMemoryOptions {
   // the step once more: only for jobs whose every step starts from zeroed gradients. The inputs of a graph
   // then stay in memory during its steps.
   bool retry_step = false;
+  // A whole step that fails for want of memory, or since something could not move, is ended by the plan that takes the
+  // least memory, without copies: it runs again from its inputs on, adds to those gradients that it had not added to yet,
+  // and leaves the others. Gradients are then those of a step that did not fail, and each was ready once. Inputs stay in
+  // memory as of `retry_step`, beside which it must not be set. Always so where ranks agree.
+  bool finish_step = false;
 };
 
 // Steps by plans get their memory from one region, at offsets planned from the first step of each plan and
@@ -119,8 +124,9 @@ struct AgentOptions {
 
   // Of a job with many ranks, which plan as one: Plan, Refresh and Resume are then calls of all ranks,
   // Step plans nothing by itself, and what one rank finds out (DriftOptions, OutOfMemoryOptions) leads to
-  // another plan of all every `drift.window` steps, which all ranks make alike. The kill switch is for all
-  // ranks or none. Null: this rank is alone.
+  // another plan of all, which all ranks make alike: before the next step where the agreement votes (a process group), else
+  // every `drift.window` steps. All ranks make equally many steps. The kill switch is for all ranks or none. Null: this rank
+  // is alone.
   std::shared_ptr<PlanAgreement> agreement;
 
   // The kill switch, asked before each step: as long as it says true, or the environment variable is set

@@ -35,13 +35,40 @@ ReplanRequest ParseRequest(const std::string& text) {
   return {parts[0], PendingReplan{static_cast<ReplanReason>(reason), Bytes(budget), Bytes(host)}};
 }
 
+// Of the word that goes round after each step.
+constexpr uint32_t kWantsPlan = 1;
+
 }  // namespace
+
+absl::Status Agent::AgreeBeforeStep(const Batch& batch, PlannedShape* shape) {
+  if (!options_.agreement->votes()) {
+    if (++steps_since_agreement_ < options_.drift.window) return absl::OkStatus();
+    steps_since_agreement_ = 0;
+    return AgreeOnReplan(batch, shape);
+  }
+  if (!to_tell_) return absl::OkStatus();
+  const absl::Status said = SayOfStep();
+  if (!said.ok()) return said;
+  const absl::StatusOr<uint32_t> heard = options_.agreement->Hear();
+  to_tell_.reset();
+  said_ = false;
+  if (!heard.ok()) return heard.status();
+  return (*heard & kWantsPlan) != 0 ? AgreeOnReplan(batch, shape) : absl::OkStatus();
+}
+
+// Once for each step: at its end, or, where that is the caller's, before the next one.
+absl::Status Agent::SayOfStep() {
+  if (said_) return absl::OkStatus();
+  const PlannedShape* const by = table_.Find(*to_tell_);
+  const bool wants = by != nullptr && by->pending.has_value();
+  absl::Status status = options_.agreement->Say(wants ? kWantsPlan : 0);
+  said_ = status.ok();
+  return status;
+}
 
 // At the same steps on all ranks: what one of them wants, all do, within the least that any wants, of the
 // device and of host memory.
 absl::Status Agent::AgreeOnReplan(const Batch& batch, PlannedShape* shape) {
-  if (++steps_since_agreement_ < options_.drift.window) return absl::OkStatus();
-  steps_since_agreement_ = 0;
   const absl::StatusOr<std::vector<std::string>> all =
       options_.agreement->Gather(RequestOf(*shape));
   if (!all.ok()) return all.status();

@@ -2,7 +2,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/agent/agent.h"
+#include "client/torch/execute/step_failure.h"
 #include "client/torch/memory/tracking_allocator.h"
+#include "solvers/planner.h"
+#include "solvers/schedule/instance.h"
 
 namespace stowage {
 namespace {
@@ -26,27 +29,60 @@ absl::StatusOr<StepReport> Agent::Step(Batch batch) {
   }
   PlannedShape* shape = FindOrAddShape(batch);
   if (options_.shadow) return ShadowStep(std::move(batch), shape);
-  absl::StatusOr<PlannedShape*> by = ShapeOfStep(batch, shape);
+  const absl::StatusOr<PlannedShape*> by = ShapeOfStep(batch, shape);
   if (!by.ok()) return by.status();
+  absl::StatusOr<StepReport> report = StepBy(std::move(batch), *by, shape);
+  // What comes of an error here, the next step says.
+  if (to_tell_) (void)SayOfStep();
+  return report;
+}
+
+absl::StatusOr<StepReport> Agent::StepBy(Batch batch, PlannedShape* by, PlannedShape* shape) {
+  const bool retries = options_.out_of_memory.retry_step;
   std::optional<Batch> kept;
-  if (options_.out_of_memory.retry_step) kept = batch;
-  absl::StatusOr<StepReport> report =
-      PlannedRun(std::move(batch), kept.has_value(), *by == shape, *by);
-  if (kept && !report.ok() && (*by)->fails()) {
-    model_->tensors().ZeroGradients();
-    by = ShapeToStepBy(*kept, shape);  // within less
-    if (!by.ok()) return by.status();
-    report = PlannedRun(*std::move(kept), /*retries=*/false, *by == shape, *by);
-  }
+  std::optional<AddedGradients> added;
+  if (retries || FinishesSteps()) kept = batch;
+  if (FinishesSteps()) added.emplace(model_->tensors().parameters());
+  absl::StatusOr<StepReport> report = PlannedRun(std::move(batch), retries, by == shape, by);
+  if (report.ok()) return report;
+  if (added) return FinishStep(*std::move(kept), *added, report.status(), *by);
+  if (!retries || !by->fails()) return report;
+  model_->tensors().ZeroGradients();
+  const absl::StatusOr<PlannedShape*> again = ShapeToStepBy(*kept, shape);  // within less
+  if (!again.ok()) return again.status();
+  return PlannedRun(*std::move(kept), /*retries=*/false, *again == shape, *again);
+}
+
+// Nobody else knows of it: what other ranks wait for comes, if later.
+absl::StatusOr<StepReport> Agent::FinishStep(Batch batch, const AddedGradients& added,
+                                             const absl::Status& failed, const PlannedShape& by) {
+  const std::optional<StepFailure> failure = GetStepFailure(failed);
+  const bool immovable = failure && failure->fault == StepFault::kImmovable;
+  if (!absl::IsResourceExhausted(failed) && !immovable) return failed;
+  arenas_.Release();
+  const stowage::Profile& known = by.profile ? *by.profile : *by.shapes;
+  PlanOptions options;
+  options.recompute_only = true;
+  const absl::StatusOr<stowage::Plan> plan =
+      stowage::MakePlan(InstanceOf(known, /*recompute_only=*/true), LeastBudget{}, options);
+  if (!plan.ok() || plan->status != PlanStatus::kFound) return failed;
+  const absl::StatusOr<std::unique_ptr<PlannedStep>> step =
+      model_->Prepare(known.problem, plan->schedule, batch, options_.device);
+  if (!step.ok()) return failed;
+  const LeavingGradients leaving(added.Parameters());
+  absl::StatusOr<StepReport> report = (*step)->Run(std::move(batch));
+  if (report.ok()) ++steps_.finished;
   return report;
 }
 
 absl::StatusOr<PlannedShape*> Agent::ShapeOfStep(const Batch& batch, PlannedShape* shape) {
   if (agreed_) {
-    const absl::Status status = AgreeOnReplan(batch, shape);
+    const absl::Status status = AgreeBeforeStep(batch, shape);
     if (!status.ok()) return status;
   }
-  return ShapeToStepBy(batch, shape);
+  absl::StatusOr<PlannedShape*> by = ShapeToStepBy(batch, shape);
+  if (by.ok() && agreed_ && options_.agreement->votes()) to_tell_ = (*by)->signature;
+  return by;
 }
 
 absl::StatusOr<PlannedShape*> Agent::ShapeToStepBy(const Batch& batch, PlannedShape* shape) {

@@ -28,8 +28,8 @@ class AgreedPlanner::Source : public ProfileSource {
   absl::StatusOr<const Profile*> Full() override {
     if (!timed_) {
       all_failed_ = true;
-      const auto all = GatherOrFail(planner_->agreement_, std::string(kMeasure));
-      if (!all.ok()) return all.status();
+      const auto said = BroadcastOrFail(planner_->agreement_, std::string(kMeasure));
+      if (!said.ok()) return said.status();
       absl::StatusOr<AgreedTerms> terms = planner_->AgreeWithTimes(batch_, terms_.budget, shape_);
       if (!terms.ok()) return terms.status();
       all_failed_ = false;
@@ -75,23 +75,22 @@ absl::StatusOr<ClientPlan> AgreedPlanner::Lead(const Batch& batch, const AgreedT
   if (source.all_failed()) return answer.status();
   const absl::StatusOr<std::string> words =
       answer.ok() ? absl::StatusOr<std::string>(kAnswer + EncodeAnswer(*answer)) : answer.status();
-  const absl::StatusOr<std::vector<std::string>> all = GatherOrFail(agreement_, words);
-  if (!all.ok()) return all.status();
+  const absl::StatusOr<std::string> said = BroadcastOrFail(agreement_, words);
+  if (!said.ok()) return said.status();
   return answer;
 }
 
 absl::StatusOr<ClientPlan> AgreedPlanner::Follow(const Batch& batch, AgreedTerms terms,
                                                  PlannedShape* shape) {
   while (true) {
-    const absl::StatusOr<std::vector<std::string>> all = GatherOrFail(agreement_, std::string());
-    if (!all.ok()) return all.status();
-    const std::string& said = all->front();
-    if (said != kMeasure) {
+    const absl::StatusOr<std::string> said = BroadcastOrFail(agreement_, std::string());
+    if (!said.ok()) return said.status();
+    if (*said != kMeasure) {
       absl::StatusOr<ClientPlan> answer =
-          DecodeAnswer(said.substr(std::min(said.size(), sizeof(kAnswer) - 1)), terms);
+          DecodeAnswer(said->substr(std::min(said->size(), sizeof(kAnswer) - 1)), terms);
       if (answer.ok()) return answer;
       // The others are about to say that they have prepared it.
-      return GatherOrFail(agreement_, answer.status()).status();
+      return AgreeOnDigest(agreement_, answer.status(), [](int) { return absl::OkStatus(); });
     }
     absl::StatusOr<AgreedTerms> timed = AgreeWithTimes(batch, terms.budget, shape);
     if (!timed.ok()) return timed.status();
@@ -103,14 +102,11 @@ absl::StatusOr<PreparedPlan> AgreedPlanner::PrepareAll(const absl::StatusOr<Clie
                                                        const Batch& batch,
                                                        const PlannedShape& shape) {
   absl::StatusOr<PreparedPlan> prepared = planner_->Prepare(answer, batch, shape);
-  const absl::StatusOr<std::string> digest =
-      prepared.ok() ? absl::StatusOr<std::string>(prepared->adopted.digest.ToHex())
-                    : prepared.status();
-  const absl::StatusOr<std::vector<std::string>> all = GatherOrFail(agreement_, digest);
-  if (!all.ok()) return all.status();
-  for (const std::string& other : *all) {
-    if (other != *digest) return absl::InternalError("the ranks have different plans");
-  }
+  const absl::Status same = AgreeOnDigest(
+      agreement_,
+      prepared.ok() ? absl::StatusOr<Digest>(prepared->adopted.digest) : prepared.status(),
+      [](int) { return absl::InternalError("the ranks have different plans"); });
+  if (!same.ok()) return same;
   return prepared;
 }
 

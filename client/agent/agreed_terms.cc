@@ -4,6 +4,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -95,90 +97,139 @@ absl::StatusOr<std::vector<int64_t>> Integers(const std::string& text) {
   return values;
 }
 
-// The more of the first four and the less of the others, the better.
+// Of LinkOf, from the front; of the others, the less.
+constexpr size_t kMoreIsBetter = 4;
+
 std::vector<int64_t> LinkOf(const Device& device) {
   return {device.to_host_bytes_per_second, device.to_device_bytes_per_second,
           device.host_memory.value(),      device.duplex == Duplex::kFull ? 1 : 0,
           device.to_host_latency.value(),  device.to_device_latency.value()};
 }
 
-// Of two links what both can do.
-void KeepSlower(const std::vector<int64_t>& other, Device* device) {
-  const std::vector<int64_t> own = LinkOf(*device);
-  device->to_host_bytes_per_second = std::min(own[0], other[0]);
-  device->to_device_bytes_per_second = std::min(own[1], other[1]);
-  device->host_memory = Bytes(std::min(own[2], other[2]));
-  if (other[3] == 0 && device->duplex == Duplex::kFull) device->duplex = Duplex::kHalf;
-  device->to_host_latency = Nanos(std::max(own[4], other[4]));
-  device->to_device_latency = Nanos(std::max(own[5], other[5]));
+// Of a rank's own link the slowest that any has, as LinkOf has it.
+void SetLink(const std::vector<int64_t>& slowest, Device* device) {
+  device->to_host_bytes_per_second = slowest[0];
+  device->to_device_bytes_per_second = slowest[1];
+  device->host_memory = Bytes(slowest[2]);
+  if (slowest[3] == 0 && device->duplex == Duplex::kFull) device->duplex = Duplex::kHalf;
+  device->to_host_latency = Nanos(slowest[4]);
+  device->to_device_latency = Nanos(slowest[5]);
 }
 
 // Of what must be the same on all ranks. Links need not be: two of one kind may lie in different classes.
-std::string KeyOf(Profile profile) {
+Digest KeyOf(Profile profile) {
   WriteLink(nullptr, kAllHostMemory, &profile.device);
-  return MakePlanKey(profile, {}).digest.ToHex();
+  return MakePlanKey(profile, {}).digest;
 }
 
-// "<what has no cost, hashed>;<budget>;<costs>;<link>".
-std::string EncodeTerms(const AgreedTerms& terms) {
-  return absl::StrCat(KeyOf(terms.profile), ";", terms.budget.value(), ";",
-                      absl::StrJoin(CostsOf(terms.profile.problem), ","), ";",
-                      absl::StrJoin(LinkOf(terms.profile.device), ","));
+// What ranks say first, of equal length whatever they train: whether one failed, and a digest of which the greatest of all
+// ranks tell whether all have the same: each part of it, and its complement.
+std::vector<int64_t> HeadOf(const absl::StatusOr<Digest>& digest) {
+  std::vector<int64_t> head = {digest.ok() ? 0 : 1};
+  const std::string bytes = (digest.ok() ? *digest : Digest()).ToBinary();
+  for (size_t at = 0; at < bytes.size(); at += sizeof(int64_t)) {
+    int64_t part = 0;
+    std::memcpy(&part, bytes.data() + at, sizeof(part));
+    head.push_back(part);
+    head.push_back(~part);
+  }
+  return head;
+}
+
+// A text behind a mark that says whether it is an error's.
+std::string Marked(const absl::StatusOr<std::string>& mine) {
+  return mine.ok() ? absl::StrCat(std::string(1, kWell), *mine)
+                   : absl::StrCat(std::string(1, kFailed), mine.status().ToString());
+}
+
+absl::Status TakeMark(int rank, std::string* said) {
+  if (said->empty() || said->front() != kWell) {
+    return absl::InternalError(
+        absl::StrCat("rank ", rank, " failed: ", said->empty() ? "" : said->substr(1)));
+  }
+  said->erase(0, 1);
+  return absl::OkStatus();
+}
+
+// What came of the heads, those of `mine` and the greatest of all; `differs` says of a rank that its digest is another one.
+absl::Status CheckHeads(PlanAgreement* agreement, const absl::StatusOr<Digest>& mine,
+                        const std::vector<int64_t>& greatest,
+                        const std::function<absl::Status(int rank)>& differs) {
+  const std::vector<int64_t> head = HeadOf(mine);
+  if (std::equal(head.begin(), head.end(), greatest.begin()) && mine.ok()) return absl::OkStatus();
+  // Of all ranks alike; now each names itself.
+  const absl::StatusOr<std::vector<std::string>> all = GatherOrFail(
+      agreement, mine.ok() ? absl::StatusOr<std::string>(mine->ToHex()) : mine.status());
+  if (!all.ok()) return all.status();
+  for (size_t rank = 0; rank < all->size(); ++rank) {
+    if ((*all)[rank] != mine->ToHex()) return differs(static_cast<int>(rank));
+  }
+  return absl::InternalError("the ranks say one thing, then another");
 }
 
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> GatherOrFail(PlanAgreement* agreement,
                                                       const absl::StatusOr<std::string>& mine) {
-  absl::StatusOr<std::vector<std::string>> all = agreement->Gather(
-      mine.ok() ? absl::StrCat(std::string(1, kWell), *mine)
-                : absl::StrCat(std::string(1, kFailed), mine.status().ToString()));
+  absl::StatusOr<std::vector<std::string>> all = agreement->Gather(Marked(mine));
   if (!all.ok()) return all.status();
   if (!mine.ok()) return mine.status();
   for (size_t rank = 0; rank < all->size(); ++rank) {
-    std::string& said = (*all)[rank];
-    if (said.empty() || said[0] != kWell) {
-      return absl::InternalError(
-          absl::StrCat("rank ", rank, " failed: ", said.empty() ? "" : said.substr(1)));
-    }
-    said.erase(0, 1);
+    const absl::Status failed = TakeMark(static_cast<int>(rank), &(*all)[rank]);
+    if (!failed.ok()) return failed;
   }
   return all;
 }
 
+absl::StatusOr<std::string> BroadcastOrFail(PlanAgreement* agreement,
+                                            const absl::StatusOr<std::string>& mine) {
+  absl::StatusOr<std::string> said = agreement->Broadcast(Marked(mine));
+  if (!said.ok()) return said.status();
+  if (agreement->rank() == 0 && !mine.ok()) return mine.status();
+  const absl::Status failed = TakeMark(0, &*said);
+  if (!failed.ok()) return failed;
+  return said;
+}
+
+absl::Status AgreeOnDigest(PlanAgreement* agreement, const absl::StatusOr<Digest>& mine,
+                           const std::function<absl::Status(int rank)>& differs) {
+  const absl::StatusOr<std::vector<int64_t>> heads = agreement->Greatest(HeadOf(mine));
+  if (!heads.ok()) return heads.status();
+  return CheckHeads(agreement, mine, *heads, differs);
+}
+
 absl::StatusOr<AgreedTerms> AgreeOnTerms(PlanAgreement* agreement,
                                          const absl::StatusOr<AgreedTerms>& mine) {
-  const absl::StatusOr<std::vector<std::string>> all = GatherOrFail(
-      agreement, mine.ok() ? absl::StatusOr<std::string>(EncodeTerms(*mine)) : mine.status());
-  if (!all.ok()) return all.status();
+  const absl::StatusOr<Digest> key =
+      mine.ok() ? absl::StatusOr<Digest>(KeyOf(mine->profile)) : mine.status();
+  std::vector<int64_t> head = HeadOf(key);
+  head.push_back(mine.ok() ? -mine->budget.value() : std::numeric_limits<int64_t>::min());
+  const absl::StatusOr<std::vector<int64_t>> heads = agreement->Greatest(head);
+  if (!heads.ok()) return heads.status();
+  const absl::Status same = CheckHeads(agreement, key, *heads, [agreement](int rank) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("rank ", rank, " trains another network, batch or environment than rank ",
+                     agreement->rank()));
+  });
+  if (!same.ok()) return same;
   AgreedTerms agreed = *mine;
-  const std::string key = KeyOf(mine->profile);
-  std::vector<int64_t> greatest = CostsOf(mine->profile.problem);
-  for (size_t rank = 0; rank < all->size(); ++rank) {
-    const std::vector<std::string> parts = absl::StrSplit((*all)[rank], ';');
-    if (parts.size() != 4) return absl::InternalError("a rank's terms are not in four parts");
-    if (parts[0] != key) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("rank ", rank, " trains another network, batch or environment than rank ",
-                       agreement->rank()));
-    }
-    const absl::StatusOr<std::vector<int64_t>> budget = Integers(parts[1]);
-    const absl::StatusOr<std::vector<int64_t>> costs = Integers(parts[2]);
-    const absl::StatusOr<std::vector<int64_t>> link = Integers(parts[3]);
-    for (const absl::Status& status : {budget.status(), costs.status(), link.status()}) {
-      if (!status.ok()) return status;
-    }
-    if (costs->size() != greatest.size() || link->size() != LinkOf(Device()).size()) {
-      return absl::InternalError("a rank has other costs");
-    }
-    KeepSlower(*link, &agreed.profile.device);
-    agreed.budget = std::min(agreed.budget, Bytes((*budget)[0]));
-    for (size_t i = 0; i < greatest.size(); ++i) {
-      greatest[i] = std::max(greatest[i], (*costs)[i]);
-    }
+  agreed.budget = Bytes(-heads->back());
+  // Costs, and of the link what is the worse the greater it is.
+  std::vector<int64_t> numbers = CostsOf(mine->profile.problem);
+  const size_t costs = numbers.size();
+  std::vector<int64_t> link = LinkOf(mine->profile.device);
+  for (size_t i = 0; i < link.size(); ++i)
+    numbers.push_back(i < kMoreIsBetter ? -link[i] : link[i]);
+  absl::StatusOr<std::vector<int64_t>> greatest = agreement->Greatest(numbers);
+  if (!greatest.ok()) return greatest.status();
+  for (size_t i = 0; i < link.size(); ++i) {
+    const int64_t value = (*greatest)[costs + i];
+    link[i] = i < kMoreIsBetter ? -value : value;
   }
+  SetLink(link, &agreed.profile.device);
+  greatest->resize(costs);
   absl::StatusOr<Problem> problem = std::visit(
-      [&greatest](const auto& own) { return WithCosts(own, greatest); }, mine->profile.problem);
+      [&greatest](const auto& own) { return WithCosts(own, *greatest); }, mine->profile.problem);
   if (!problem.ok()) return problem.status();
   agreed.profile.problem = *std::move(problem);
   return agreed;

@@ -3,6 +3,7 @@
 #ifndef STOWAGE_CLIENT_AGENT_AGREED_TERMS_H_
 #define STOWAGE_CLIENT_AGENT_AGREED_TERMS_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "client/agent/plan_agreement.h"
 #include "client/rpc/plan_client.h"
+#include "solvers/model/digest.h"
 #include "solvers/model/problem.h"
 #include "solvers/model/units.h"
 
@@ -18,6 +20,15 @@ namespace stowage {
 // Gather where a rank may have failed: then all get its error, INTERNAL that names the rank.
 absl::StatusOr<std::vector<std::string>> GatherOrFail(PlanAgreement* agreement,
                                                       const absl::StatusOr<std::string>& mine);
+
+// What rank 0 says, or its error, INTERNAL on the others; nobody looks at `mine` of another rank.
+absl::StatusOr<std::string> BroadcastOrFail(PlanAgreement* agreement,
+                                            const absl::StatusOr<std::string>& mine);
+
+// OK where all ranks have the same; else an error of all: that of a rank that failed, as of GatherOrFail, or what `differs`
+// says of the first rank that has another one.
+absl::Status AgreeOnDigest(PlanAgreement* agreement, const absl::StatusOr<Digest>& mine,
+                           const std::function<absl::Status(int rank)>& differs);
 
 struct AgreedTerms {
   // This rank's, with the greatest costs (times, overheads) of all and the slowest link; without a link

@@ -1,13 +1,16 @@
-// How the ranks of a job speak to each other about plans, so that none plans alone: over a folder that
-// they share, over the job's c10d store (store_agreement.h), or whatever the job has (board_agreement.h).
+// How the ranks of a job speak to each other about plans, so that none plans alone: over a process group of c10d
+// (group_agreement.h), over the job's c10d store (store_agreement.h), over a folder that they share, or whatever the
+// job has (board_agreement.h).
 #ifndef STOWAGE_CLIENT_AGENT_PLAN_AGREEMENT_H_
 #define STOWAGE_CLIENT_AGENT_PLAN_AGREEMENT_H_
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace stowage {
@@ -23,6 +26,19 @@ class PlanAgreement {
   // What all ranks say, by rank. All call it equally often, in the same order; it waits for the last of
   // them. Errors are final: DEADLINE_EXCEEDED that names a rank that said nothing.
   virtual absl::StatusOr<std::vector<std::string>> Gather(const std::string& mine) = 0;
+
+  // What rank 0 says; what others say is not looked at. Rules and errors as of Gather, by which it is done here.
+  virtual absl::StatusOr<std::string> Broadcast(const std::string& mine);
+
+  // Of each element the greatest of all ranks, which must have equally many: INTERNAL otherwise. As Broadcast.
+  virtual absl::StatusOr<std::vector<int64_t>> Greatest(const std::vector<int64_t>& mine);
+
+  // Whether words of a few bits can go round beside what the ranks do, so that one is said in every step: Say begins,
+  // and waits for nobody; Hear, once for each Say and in their order, gives the bits that any rank has said, when
+  // all have. Here: no; both are UNIMPLEMENTED.
+  virtual bool votes() const { return false; }
+  virtual absl::Status Say(uint32_t word);
+  virtual absl::StatusOr<uint32_t> Hear();
 };
 
 struct FolderAgreementOptions {

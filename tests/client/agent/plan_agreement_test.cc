@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <iterator>
@@ -159,6 +160,27 @@ TEST_P(PlanAgreementTest, CarriesWhatEachSaysRoundByRound) {
   // Of the last round alone.
   EXPECT_EQ(meeting_->kept(), kRanks);
   EXPECT_EQ(Join(0).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_P(PlanAgreementTest, BroadcastsAndFindsTheGreatest) {
+  std::vector<std::unique_ptr<PlanAgreement>> agreements;
+  for (int rank = 0; rank < kRanks; ++rank) agreements.push_back(Join(rank).value());
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    threads.emplace_back([&agreements, rank] {
+      PlanAgreement& agreement = *agreements[static_cast<size_t>(rank)];
+      EXPECT_FALSE(agreement.votes());
+      EXPECT_EQ(agreement.Say(1).code(), absl::StatusCode::kUnimplemented);
+      EXPECT_EQ(agreement.Hear().status().code(), absl::StatusCode::kUnimplemented);
+      EXPECT_EQ(agreement.Broadcast("of rank " + std::to_string(rank)).value(), "of rank 0");
+      EXPECT_THAT(agreement.Greatest({rank, -rank, 7}).value(), ElementsAre(kRanks - 1, 0, 7));
+      EXPECT_THAT(agreement.Greatest({}).value(), ElementsAre());
+      const absl::Status other =
+          agreement.Greatest(std::vector<int64_t>(rank == 1 ? 2 : 1)).status();
+      EXPECT_EQ(other.code(), absl::StatusCode::kInternal) << other;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST_P(PlanAgreementTest, ARankThatDoesNotComeIsNamed) {

@@ -1,0 +1,55 @@
+// A step that fails has added to some gradients already, and whoever exchanges them with other ranks was told so. A second
+// try within the same step leaves those as they are, and adds to the others.
+#ifndef STOWAGE_CLIENT_TORCH_EXECUTE_ADDED_GRADIENTS_H_
+#define STOWAGE_CLIENT_TORCH_EXECUTE_ADDED_GRADIENTS_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "client/torch/base/autograd_node.h"
+
+namespace stowage {
+
+// Made before a step, of the parameters that it may add to. Not thread-safe.
+class AddedGradients {
+ public:
+  explicit AddedGradients(const std::vector<at::Tensor>& parameters);
+
+  // Those whose gradient is another one since, or has been written to. O(parameters).
+  std::vector<at::Tensor> Parameters() const;
+
+ private:
+  struct Known {
+    at::Tensor parameter;
+    at::Tensor gradient;
+    int64_t version = 0;
+  };
+  static int64_t VersionOf(const at::Tensor& gradient);
+
+  std::vector<Known> known_;
+};
+
+// While it lasts, graphs that are made on these parameters leave their gradients as they are, and call no hook of their
+// gradient accumulators. Nobody else may build graphs on them meanwhile. Throws what LibTorch throws.
+class LeavingGradients {
+ public:
+  explicit LeavingGradients(const std::vector<at::Tensor>& parameters);
+  ~LeavingGradients();
+  LeavingGradients(const LeavingGradients&) = delete;
+  LeavingGradients& operator=(const LeavingGradients&) = delete;
+
+ private:
+  struct Left {
+    at::Tensor parameter;
+    NodePtr accumulator;  // its own
+    NodePtr sink;
+  };
+
+  std::vector<Left> left_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_EXECUTE_ADDED_GRADIENTS_H_
