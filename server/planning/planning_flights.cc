@@ -74,7 +74,12 @@ Admission PlanningService::Enqueue(const std::shared_ptr<Flight>& flight) {
     });
     if (!ran.ok()) Fail(flight, ran);
   };
-  return pool_.Submit(std::move(job));
+  const Admission admitted = pool_.Submit(std::move(job));
+  // The last of its calls may have left before it was in the queue, where it would keep others from its place.
+  if (admitted == Admission::kAccepted && flight->stop.stop_requested()) {
+    pool_.Withdraw(flight->id);
+  }
+  return admitted;
 }
 
 void PlanningService::Run(const std::shared_ptr<Flight>& flight) {

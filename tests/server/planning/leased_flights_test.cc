@@ -1,9 +1,14 @@
 // Solves that another server is at: who waits for them takes no solver's thread.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <functional>
+#include <future>
 #include <memory>
+#include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/server/planning/asked.h"
@@ -73,6 +78,58 @@ TEST(LeasedFlights, GetWhatTheOtherServerHasSolved) {
   ASSERT_TRUE(frontier.ok()) << frontier.status();
   EXPECT_EQ(frontier->source, AnswerSource::kCache);
   EXPECT_EQ(solver.frontiers(), 0);
+}
+
+// Another server's until the test says so; then `asked` is called by whoever asks for it.
+class LentLease final : public SolveLease {
+ public:
+  explicit LentLease(PlanKey key) : key_(std::move(key)) {}
+
+  LeaseAnswer Acquire(const SolveQuestion& question) override {
+    if (!(question.key == key_)) return {LeaseState::kAlone, nullptr};
+    ++asked_;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!then_) return {LeaseState::kTaken, nullptr};
+    then_();
+    return {LeaseState::kGranted, nullptr};
+  }
+  void GiveBack(std::function<void()> then) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    then_ = std::move(then);
+  }
+  int asked() const { return asked_; }
+
+ private:
+  const PlanKey key_;
+  std::atomic<int> asked_{0};
+  std::mutex mutex_;
+  std::function<void()> then_;
+};
+
+// What was left before it came to the queue would have kept its place until a thread was free.
+TEST(LeasedFlights, WhoLeavesOnTheWayToTheQueueTakesNoPlaceThere) {
+  LentLease lease(ProblemOf(ProfileShape())->key);
+  PlanningOptions options;
+  options.solver_threads = 1;
+  options.intake.threads.fill(1);
+  options.lease = &lease;
+  PlanningFixture fixture(true, options);
+  const auto call = fixture.Ask(0, ChainProfile({}), Bytes(kTight));
+  while (lease.asked() == 0) std::this_thread::yield();
+  fixture.Ask(1, OtherProfile(), Bytes(kTight));
+  ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));  // nobody else is taken out of the queue
+  std::promise<void> looked;
+  lease.GiveBack([&] {
+    const auto after = [&looked](const absl::Status&) { looked.set_value(); };
+    EXPECT_TRUE(fixture.service->Defer(Lane::kLookups, Account(), after).ok());
+    fixture.service->Cancel(call);
+  });
+  looked.get_future().wait();
+  EXPECT_EQ(fixture.metrics.queue_depth, 0);
+  EXPECT_TRUE(absl::IsCancelled(fixture.answers.WaitFor(0).status()));
+  fixture.solver.Release();
+  EXPECT_TRUE(fixture.answers.WaitFor(1).ok());
+  EXPECT_EQ(fixture.solver.started(), 1);
 }
 
 TEST(LeasedFlights, WhoLeavesWhileAnotherSolvesLeavesNothingBehind) {
