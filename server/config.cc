@@ -1,5 +1,6 @@
 #include "server/config.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -27,10 +28,15 @@ AccountShare ShareOf(const AuthOptions& auth) {
   return {share, auth.wants_identity() ? share : 1.0};
 }
 
+// Their looks are short and have pauses.
+int ParkedThreads(int lookup_threads) { return std::max(lookup_threads / 2, 1); }
+
 std::array<int, kLaneCount> LaneThreads() {
   std::array<int, kLaneCount> threads{};
   const int conversions = absl::GetFlag(FLAGS_conversion_threads);
-  threads[static_cast<size_t>(Lane::kLookups)] = absl::GetFlag(FLAGS_lookup_threads);
+  const int lookups = absl::GetFlag(FLAGS_lookup_threads);
+  threads[static_cast<size_t>(Lane::kLookups)] = lookups;
+  threads[static_cast<size_t>(Lane::kParked)] = ParkedThreads(lookups);
   threads[static_cast<size_t>(Lane::kConversions)] = conversions;
   threads[static_cast<size_t>(Lane::kJudging)] = conversions;
   threads[static_cast<size_t>(Lane::kAdministration)] = absl::GetFlag(FLAGS_admin_threads);
@@ -72,8 +78,10 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(const ConfigSources& sources) {
   config.planning.share = ShareOf(config.auth);
   config.planning.intake.threads = LaneThreads();
   config.store = *std::move(store);
-  config.store.threads = config.planning.solver_threads + absl::GetFlag(FLAGS_lookup_threads) +
-                         absl::GetFlag(FLAGS_admin_threads);
+  const std::array<int, kLaneCount>& lanes = config.planning.intake.threads;
+  config.store.threads =
+      config.planning.solver_threads + lanes[static_cast<size_t>(Lane::kLookups)] +
+      lanes[static_cast<size_t>(Lane::kParked)] + lanes[static_cast<size_t>(Lane::kAdministration)];
   config.catalogue = *std::move(catalogue);
   config.audit_log = absl::GetFlag(FLAGS_audit_log);
   config.drain_timeout = absl::ToChronoNanoseconds(absl::GetFlag(FLAGS_drain_timeout));

@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <future>
 #include <iostream>
@@ -44,7 +43,7 @@ DrainResult Drain(std::chrono::nanoseconds timeout, RpcServer* server, PlanningS
   // For the answers to the calls that are open in the end.
   constexpr std::chrono::seconds kHandOver{1};
   const Clock::time_point deadline = Clock::now() + timeout;
-  const int64_t open = planning->open_calls();
+  const int64_t ended_before = planning->ended_calls();
   server->SetNotServing();
   // Connections are told at once, so that their clients' next calls go elsewhere. What a handler has begun is answered:
   // planning closes its door last. gRPC ends what comes before a client knows, and the SDK tries that again.
@@ -61,7 +60,7 @@ DrainResult Drain(std::chrono::nanoseconds timeout, RpcServer* server, PlanningS
     if (Clock::now() > last_open + kHandOver) break;
   }
   DrainResult drained = planning->Drain(Clock::now());
-  drained.finished = std::max<int64_t>(open - drained.abandoned, 0);
+  drained.finished = drained.ended - ended_before;
   if (ended.wait_for(kHandOver) == std::future_status::timeout) server->CancelCalls();
   ended.wait();
   return drained;

@@ -53,10 +53,12 @@ absl::StatusOr<std::unique_ptr<Authenticator>> MakeAuthenticator(const AuthOptio
 }
 
 // Null where none is kept.
-absl::StatusOr<std::unique_ptr<AuditLog>> OpenAuditLog(const std::string& path) {
+absl::StatusOr<std::unique_ptr<AuditLog>> OpenAuditLog(const std::string& path,
+                                                       ServerMetrics* metrics) {
   if (path.empty()) return std::unique_ptr<AuditLog>();
   AuditOptions options;
   options.path = path;
+  options.metrics = metrics;
   return AuditLog::Open(options);
 }
 
@@ -121,9 +123,10 @@ int Serve(ServerConfig config) {
   KeepMemoryFlat();
   LeaveLockOrderUnchecked();
   const StopSignals signals;
-  Log log(config.log_level, WriteToStandardError);
-  const LibraryLog library_log(&log);
   PrometheusMetrics metrics(SolverNames(), config.rpc.version);
+  Log log(config.log_level, WriteToStandardError,
+          [&metrics](int64_t lines) { metrics.LinesDropped(LineFile::kLog, lines); });
+  const LibraryLog library_log(&log);
   std::string metrics_address = "none";
   if (!config.metrics_listen.empty()) {
     const absl::StatusOr<std::string> bound = metrics.Serve(config.metrics_listen);
@@ -139,7 +142,7 @@ int Serve(ServerConfig config) {
   WarnOfLosableDecisions(config.store, &log);
   WarnOfMemory(config, &log);
   FillFrom(config.catalogue, stores->plans.get(), &log);
-  const auto audit = OpenAuditLog(config.audit_log);
+  const auto audit = OpenAuditLog(config.audit_log, &metrics);
   if (!audit.ok()) return Fail(kExitCannotListen, audit.status());
   config.planning.audit = audit->get();
   const LibraryPlanSolver solver;

@@ -33,12 +33,13 @@ std::unique_ptr<PlanStore> Counted(std::unique_ptr<PlanStore> store, CacheTier t
   return std::make_unique<MetricsPlanStore>(std::move(store), tier, metrics);
 }
 
-std::shared_ptr<RedisPool> Pool(const StoreConfig& config) {
+std::shared_ptr<RedisPool> Pool(const StoreConfig& config, ServerMetrics* metrics) {
   if (!config.redis) return nullptr;
   RedisOptions connections;
   connections.address = *config.redis;
   connections.timeout = config.redis_timeout;
   connections.connections = config.threads + 1;  // and the lease's own thread
+  connections.metrics = metrics;
   return std::make_shared<RedisPool>(connections);
 }
 
@@ -109,7 +110,7 @@ bool MayLoseDecisions(const StoreConfig& config) {
 
 absl::StatusOr<Stores> OpenStores(const StoreConfig& config, ServerMetrics* metrics) {
   if (absl::Status made = MakeFolder(config); !made.ok()) return WithAdvice(config, made);
-  const std::shared_ptr<RedisPool> pool = Pool(config);
+  const std::shared_ptr<RedisPool> pool = Pool(config, metrics);
   std::unique_ptr<PlanStore> file;
   if (!config.sqlite_path.empty()) {
     auto opened = File(config, metrics);

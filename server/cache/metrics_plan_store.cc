@@ -1,5 +1,6 @@
 #include "server/cache/metrics_plan_store.h"
 
+#include <chrono>
 #include <utility>
 
 namespace stowage {
@@ -13,7 +14,10 @@ std::shared_ptr<const PlanEntry> MetricsPlanStore::Get(const PlanKey& key, Acces
 }
 
 PlanAnswer MetricsPlanStore::Look(const PlanKey& key, Access access) {
+  const auto start = std::chrono::steady_clock::now();
   PlanAnswer answer = store_->Look(key, access);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  metrics_->CacheLooked(tier_, took.count());
   if (access == Access::kLookup) metrics_->CacheLookup(tier_, answer.entry != nullptr);
   return answer;
 }

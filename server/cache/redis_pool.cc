@@ -35,6 +35,7 @@ absl::StatusOr<std::vector<RedisReply>> RedisPool::Run(const std::vector<RedisCo
   } else {
     breaker_.Succeeded();
   }
+  if (options_.metrics != nullptr) options_.metrics->RedisResting(breaker_.open());
   return replies;
 }
 

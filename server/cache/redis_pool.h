@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "server/cache/circuit_breaker.h"
 #include "server/cache/redis_connection.h"
+#include "server/metrics/server_metrics.h"
 
 namespace stowage {
 
@@ -25,6 +26,8 @@ struct RedisOptions {
   int connections = 8;  // at once, >= 1; more callers wait for one
   size_t largest_reply = size_t{16} << 20;
   BreakerOptions breaker;
+  ServerMetrics* metrics =
+      nullptr;  // told whether the server is being left alone; outlives the pool
 };
 
 // Thread-safe. Connects when first used.

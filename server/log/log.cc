@@ -15,8 +15,11 @@ constexpr int kPatienceMs = 1000;
 
 }  // namespace
 
-Log::Log(LogLevel least, Sink sink)
-    : least_(least), sink_(std::move(sink)), writer_([this] { Work(); }) {}
+Log::Log(LogLevel least, Sink sink, Dropped dropped)
+    : least_(least),
+      sink_(std::move(sink)),
+      told_of_dropped_(std::move(dropped)),
+      writer_([this] { Work(); }) {}
 
 Log::~Log() {
   {
@@ -30,19 +33,23 @@ Log::~Log() {
 void Log::Write(LogLevel level, const char* event, const std::function<void(LogLine*)>& fill) {
   if (level < least_) return;
   const std::optional<int64_t> kept_back = limiter_.Admit(level, event, LogLimiter::Clock::now());
-  if (!kept_back) return;
+  if (!kept_back) {
+    if (told_of_dropped_) told_of_dropped_(1);
+    return;
+  }
   LogLine line(level, event);
   if (fill) fill(&line);
   if (*kept_back > 0) line.Add("kept_back", *kept_back);
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (queue_.size() >= kMostQueued) {
-      ++dropped_;
-      return;
-    }
-    if (dropped_ > 0) line.Add("dropped", std::exchange(dropped_, 0));
-    queue_.push_back(line.Text());
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (queue_.size() >= kMostQueued) {
+    ++dropped_;
+    lock.unlock();
+    if (told_of_dropped_) told_of_dropped_(1);
+    return;
   }
+  if (dropped_ > 0) line.Add("dropped", std::exchange(dropped_, 0));
+  queue_.push_back(line.Text());
+  lock.unlock();
   wake_.notify_one();
 }
 

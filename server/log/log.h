@@ -27,7 +27,10 @@ class Log {
   static constexpr int kLinesPerSecond = 100;  // of one event at one level
   static constexpr size_t kMostQueued = 4096;
 
-  Log(LogLevel least, Sink sink);
+  // Told how many lines are not written, on whichever thread would have written them; cheap.
+  using Dropped = std::function<void(int64_t lines)>;
+
+  Log(LogLevel least, Sink sink, Dropped dropped = nullptr);
   // Writes what is queued.
   ~Log();
 
@@ -39,6 +42,7 @@ class Log {
 
   const LogLevel least_;
   const Sink sink_;
+  const Dropped told_of_dropped_;
   LogLimiter limiter_{kLinesPerSecond};
   std::mutex mutex_;
   std::condition_variable wake_;

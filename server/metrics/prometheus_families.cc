@@ -122,6 +122,10 @@ void PrometheusMetrics::Families::AddCache() {
                             "Entries or answers of a cache tier that were not usable.");
   auto* entries = gauges("stowage_cache_entries", "Entries in the plan cache.");
   auto* bytes = gauges("stowage_cache_bytes", "Bytes charged for the entries in the plan cache.");
+  auto& look_seconds = BuildHistogram()
+                           .Name("stowage_cache_look_seconds")
+                           .Help("Time of a look in a tier of the cache that may wait for it.")
+                           .Register(*registry);
   for (size_t i = 0; i < kCacheTierCount; ++i) {
     prometheus::Labels labels = {{"tier", ToString(static_cast<CacheTier>(i))}};
     tiers[i].hits = &hits->Add(labels);
@@ -130,11 +134,14 @@ void PrometheusMetrics::Families::AddCache() {
     tiers[i].refusals = &refusals->Add(labels);
     tiers[i].entries = &entries->Add(labels);
     tiers[i].bytes = &bytes->Add(labels);
+    tiers[i].look_seconds = &look_seconds.Add(labels, CallSeconds());
     for (size_t kind = 0; kind < kCacheFailureCount; ++kind) {
       labels["failure"] = ToString(static_cast<CacheFailure>(kind));
       tiers[i].failures[kind] = &failures->Add(labels);
     }
   }
+  redis_resting =
+      Gauge("stowage_redis_resting", "1 while Redis is left alone because it has failed, else 0.");
   Enumerate("stowage_leases_total", "Wishes to solve for all servers of a cluster, by outcome.",
             "outcome", &leases, [](size_t i) { return ToString(static_cast<LeaseOutcome>(i)); });
 }
@@ -224,6 +231,16 @@ void PrometheusMetrics::Families::AddQueue() {
   queue_jobs = Gauge("stowage_queue_jobs", "Solves that wait for a solver thread.");
   queue_wait_seconds = Histogram("stowage_queue_wait_seconds",
                                  "Time that a solve waited for a solver thread.", SolveSeconds());
+  solvers_busy = Gauge("stowage_solvers_busy", "Solver threads that solve.");
+  auto& lane_waits = BuildHistogram()
+                         .Name("stowage_lane_wait_seconds")
+                         .Help("Time that work waited for a thread of its lane.")
+                         .Register(*registry);
+  for (size_t i = 0; i < kLaneCount; ++i) {
+    lane_wait_seconds[i] =
+        &lane_waits.Add({{"lane", ToString(static_cast<Lane>(i))}}, CallSeconds());
+  }
+  request_bytes = Gauge("stowage_request_bytes", "Bytes that open requests hold.");
   Enumerate("stowage_calls_shed_total", "Calls turned away, by reason.", "reason", &sheds,
             [](size_t i) { return ToString(static_cast<Shed>(i)); });
 }
@@ -254,6 +271,12 @@ void PrometheusMetrics::Families::AddFiles() {
       "stowage_file_reloads_total",
       "Changes of the files of certificates, tokens and identities, by whether they could be used.",
       "outcome", &file_reloads, [](size_t i) { return i == 1 ? "accepted" : "refused"; });
+  Enumerate("stowage_lines_dropped_total", "Lines of the logs that were not written.", "file",
+            &lines_dropped, [](size_t i) { return ToString(static_cast<LineFile>(i)); });
+  certificate_expiry_ = &BuildGauge()
+                             .Name("stowage_certificate_expiry_timestamp_seconds")
+                             .Help("When the server's certificate ends, in seconds since 1970.")
+                             .Register(*registry);
 }
 
 }  // namespace stowage

@@ -40,6 +40,7 @@ struct PrometheusMetrics::Families {
     prometheus::Gauge* entries = nullptr;
     prometheus::Gauge* bytes = nullptr;
     std::array<prometheus::Counter*, kCacheFailureCount> failures{};
+    prometheus::Histogram* look_seconds = nullptr;
   };
   struct TenantChildren {
     prometheus::Counter* recompute_seconds = nullptr;
@@ -55,6 +56,7 @@ struct PrometheusMetrics::Families {
   std::shared_ptr<prometheus::Registry> registry;
   std::array<RpcChildren, kRpcCount> rpcs;
   std::array<TierChildren, kCacheTierCount> tiers;
+  prometheus::Gauge* redis_resting = nullptr;
   std::array<prometheus::Counter*, kLeaseOutcomeCount> leases{};
   std::array<prometheus::Counter*, kPlanLookupCount> plan_lookups{};
   prometheus::Counter* plans_refused = nullptr;
@@ -74,10 +76,17 @@ struct PrometheusMetrics::Families {
   prometheus::Counter* flights_joined = nullptr;
   prometheus::Gauge* queue_jobs = nullptr;
   prometheus::Histogram* queue_wait_seconds = nullptr;
+  prometheus::Gauge* solvers_busy = nullptr;
+  std::array<prometheus::Histogram*, kLaneCount> lane_wait_seconds{};
+  prometheus::Gauge* request_bytes = nullptr;
   std::array<prometheus::Counter*, kShedCount> sheds{};
   std::array<prometheus::Counter*, 2> file_reloads{};  // refused, accepted
+  std::array<prometheus::Counter*, kLineFileCount> lines_dropped{};
 
   const TierChildren& Tier(CacheTier tier) const { return tiers[static_cast<size_t>(tier)]; }
+
+  // Not there before it is first asked for: a server without a certificate has no such time.
+  prometheus::Gauge* CertificateExpiry() const { return &certificate_expiry_->Add({}); }
 
   // The tenant's, or those of "other".
   TenantChildren Tenant(const std::string& name) const;
@@ -89,6 +98,7 @@ struct PrometheusMetrics::Families {
   prometheus::Family<prometheus::Counter>* freed_byte_steps_ = nullptr;
   prometheus::Family<prometheus::Counter>* reported_steps_ = nullptr;
   prometheus::Family<prometheus::Counter>* copied_bytes_ = nullptr;
+  prometheus::Family<prometheus::Gauge>* certificate_expiry_ = nullptr;
 
   prometheus::Counter* Counter(const std::string& name, const std::string& help);
   prometheus::Gauge* Gauge(const std::string& name, const std::string& help);

@@ -79,6 +79,14 @@ void PrometheusMetrics::CacheFailed(CacheTier tier, CacheFailure failure) {
   families_->Tier(tier).failures[static_cast<size_t>(failure)]->Increment();
 }
 
+void PrometheusMetrics::CacheLooked(CacheTier tier, double seconds) {
+  families_->Tier(tier).look_seconds->Observe(seconds);
+}
+
+void PrometheusMetrics::RedisResting(bool resting) {
+  families_->redis_resting->Set(resting ? 1 : 0);
+}
+
 void PrometheusMetrics::Leased(LeaseOutcome outcome) {
   families_->leases[static_cast<size_t>(outcome)]->Increment();
 }
@@ -147,8 +155,28 @@ void PrometheusMetrics::QueueWaited(double seconds) {
   families_->queue_wait_seconds->Observe(seconds);
 }
 
+void PrometheusMetrics::SolversBusy(int64_t threads) {
+  families_->solvers_busy->Set(static_cast<double>(threads));
+}
+
+void PrometheusMetrics::LaneWaited(Lane lane, double seconds) {
+  families_->lane_wait_seconds[static_cast<size_t>(lane)]->Observe(seconds);
+}
+
+void PrometheusMetrics::RequestBytesHeld(int64_t bytes) {
+  families_->request_bytes->Set(static_cast<double>(bytes));
+}
+
 void PrometheusMetrics::CallShed(Shed reason) {
   families_->sheds[static_cast<size_t>(reason)]->Increment();
+}
+
+void PrometheusMetrics::LinesDropped(LineFile file, int64_t lines) {
+  families_->lines_dropped[static_cast<size_t>(file)]->Increment(static_cast<double>(lines));
+}
+
+void PrometheusMetrics::CertificateExpires(double unix_seconds) {
+  families_->CertificateExpiry()->Set(unix_seconds);
 }
 
 void PrometheusMetrics::FileReloaded(bool accepted) {

@@ -37,6 +37,8 @@ class PrometheusMetrics final : public ServerMetrics {
   void CacheRefused(CacheTier tier) override;
   void CacheSize(CacheTier tier, int64_t entries, int64_t bytes) override;
   void CacheFailed(CacheTier tier, CacheFailure failure) override;
+  void CacheLooked(CacheTier tier, double seconds) override;
+  void RedisResting(bool resting) override;
   void Leased(LeaseOutcome outcome) override;
   void PlanLookedUp(PlanLookup lookup) override;
   void PlanRefused() override;
@@ -53,7 +55,12 @@ class PrometheusMetrics final : public ServerMetrics {
   void FlightJoined() override;
   void QueueDepth(int64_t jobs) override;
   void QueueWaited(double seconds) override;
+  void SolversBusy(int64_t threads) override;
+  void LaneWaited(Lane lane, double seconds) override;
+  void RequestBytesHeld(int64_t bytes) override;
   void CallShed(Shed reason) override;
+  void LinesDropped(LineFile file, int64_t lines) override;
+  void CertificateExpires(double unix_seconds) override;
   void FileReloaded(bool accepted) override;
 
  private:

@@ -148,4 +148,30 @@ const char* ToString(LeaseOutcome value) {
   return "unknown";
 }
 
+const char* ToString(Lane value) {
+  switch (value) {
+    case Lane::kLookups:
+      return "lookups";
+    case Lane::kConversions:
+      return "conversions";
+    case Lane::kJudging:
+      return "judging";
+    case Lane::kAdministration:
+      return "administration";
+    case Lane::kParked:
+      return "parked";
+  }
+  return "unknown";
+}
+
+const char* ToString(LineFile value) {
+  switch (value) {
+    case LineFile::kLog:
+      return "log";
+    case LineFile::kAudit:
+      return "audit";
+  }
+  return "unknown";
+}
+
 }  // namespace stowage

@@ -98,6 +98,22 @@ enum class LeaseOutcome {
 inline constexpr size_t kLeaseOutcomeCount = 4;
 const char* ToString(LeaseOutcome value);
 
+// Rooms of threads for what gRPC's own must not do (server/planning/intake.h).
+enum class Lane {
+  kLookups,         // of plans, in a store that must be waited for
+  kConversions,     // of large requests: the processor's work alone
+  kJudging,         // of plans so far, for those who watch: the same, short
+  kAdministration,  // lists, pins, deletions, reports, explanations: the store's, and may be long
+  kParked,          // looks of solves that wait for another server's
+};
+inline constexpr size_t kLaneCount = 5;
+const char* ToString(Lane value);
+
+// Files of lines that nobody waits for.
+enum class LineFile { kLog, kAudit };
+inline constexpr size_t kLineFileCount = 2;
+const char* ToString(LineFile value);
+
 // Of one execution under a plan, for one tenant.
 struct ExecutionCost {
   double recompute_seconds = 0;  // device time lost to recomputing and waiting
@@ -120,6 +136,10 @@ class ServerMetrics {
   virtual void CacheRefused(CacheTier tier) = 0;
   virtual void CacheSize(CacheTier tier, int64_t entries, int64_t bytes) = 0;
   virtual void CacheFailed(CacheTier tier, CacheFailure failure) = 0;
+  // Of a look that may wait for the tier.
+  virtual void CacheLooked(CacheTier tier, double seconds) = 0;
+  // Whether Redis is being left alone after it has failed.
+  virtual void RedisResting(bool resting) = 0;
   virtual void Leased(LeaseOutcome outcome) = 0;
 
   virtual void PlanLookedUp(PlanLookup lookup) = 0;
@@ -148,7 +168,17 @@ class ServerMetrics {
   virtual void QueueDepth(int64_t jobs) = 0;
   // From submission to the start of the solve.
   virtual void QueueWaited(double seconds) = 0;
+  // Solver threads that solve now.
+  virtual void SolversBusy(int64_t threads) = 0;
+  // From submission to a thread of the lane.
+  virtual void LaneWaited(Lane lane, double seconds) = 0;
+  // What open requests hold now of --request_bytes and the reserve.
+  virtual void RequestBytesHeld(int64_t bytes) = 0;
   virtual void CallShed(Shed reason) = 0;
+  // Lines that are not written: too many of a kind, or a slow disk or reader.
+  virtual void LinesDropped(LineFile file, int64_t lines) = 0;
+  // Of the server's own certificate, in seconds since 1970.
+  virtual void CertificateExpires(double unix_seconds) = 0;
   // A watched file said something new: taken, or refused for a mistake in it.
   virtual void FileReloaded(bool accepted) = 0;
 };
@@ -163,6 +193,8 @@ class NoMetrics final : public ServerMetrics {
   void CacheRefused(CacheTier) override {}
   void CacheSize(CacheTier, int64_t, int64_t) override {}
   void CacheFailed(CacheTier, CacheFailure) override {}
+  void CacheLooked(CacheTier, double) override {}
+  void RedisResting(bool) override {}
   void Leased(LeaseOutcome) override {}
   void PlanLookedUp(PlanLookup) override {}
   void PlanRefused() override {}
@@ -179,7 +211,12 @@ class NoMetrics final : public ServerMetrics {
   void FlightJoined() override {}
   void QueueDepth(int64_t) override {}
   void QueueWaited(double) override {}
+  void SolversBusy(int64_t) override {}
+  void LaneWaited(Lane, double) override {}
+  void RequestBytesHeld(int64_t) override {}
   void CallShed(Shed) override {}
+  void LinesDropped(LineFile, int64_t) override {}
+  void CertificateExpires(double) override {}
   void FileReloaded(bool) override {}
 };
 

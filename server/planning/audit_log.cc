@@ -77,7 +77,7 @@ void AuditLog::Add(const AuditEvent& event) {
     std::lock_guard<std::mutex> lock(mutex_);
     const size_t queued = event.change ? queued_changes_ : queue_.size() - queued_changes_;
     if (queued >= options_.queue_limit) {
-      ++dropped_;
+      CountDroppedLocked(1);
       return;
     }
     queue_.push_back(std::move(line));
@@ -91,9 +91,9 @@ int64_t AuditLog::dropped() const {
   return dropped_;
 }
 
-void AuditLog::CountDropped(int64_t lines) {
-  std::lock_guard<std::mutex> lock(mutex_);
+void AuditLog::CountDroppedLocked(int64_t lines) {
   dropped_ += lines;
+  if (options_.metrics != nullptr) options_.metrics->LinesDropped(LineFile::kAudit, lines);
 }
 
 void AuditLog::Run() {
@@ -123,7 +123,9 @@ void AuditLog::Write(const std::deque<Line>& lines) {
   }
   const bool flushed = file_.Flush();
   if (!changes_.Flush() || !flushed) failed = static_cast<int64_t>(lines.size());
-  if (failed > 0) CountDropped(failed);
+  if (failed == 0) return;
+  std::lock_guard<std::mutex> lock(mutex_);
+  CountDroppedLocked(failed);
 }
 
 }  // namespace stowage

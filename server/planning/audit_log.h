@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "absl/status/statusor.h"
+#include "server/metrics/server_metrics.h"
 #include "server/planning/rotating_file.h"
 #include "solvers/model/canonical.h"
 #include "solvers/model/units.h"
@@ -47,6 +48,7 @@ struct AuditOptions {
   std::string path;
   size_t most_bytes = size_t{64} << 20;  // of one file
   size_t queue_limit = 16384;            // lines; of changes as many again
+  ServerMetrics* metrics = nullptr;      // told of lines that are dropped; outlives the log
 };
 
 class AuditLog {
@@ -72,7 +74,7 @@ class AuditLog {
   void Run();
   // With the mutex not held.
   void Write(const std::deque<Line>& lines);
-  void CountDropped(int64_t lines);
+  void CountDroppedLocked(int64_t lines);
 
   const AuditOptions options_;
   RotatingFile file_;  // both of the thread alone

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <utility>
 
+#include "server/metrics/server_metrics.h"
 #include "server/planning/account.h"
 
 namespace stowage {
@@ -34,7 +35,13 @@ class ByteBudget {
   struct Ledger {
     std::mutex mutex;
     AccountShare share;
+    ServerMetrics* metrics = nullptr;  // may be null
     Pool plans, reserve;
+
+    void Tell() const {
+      if (metrics == nullptr) return;
+      metrics->RequestBytesHeld(static_cast<int64_t>(plans.held + reserve.held));
+    }
   };
 
  public:
@@ -55,6 +62,7 @@ class ByteBudget {
       if (!ledger_) return;
       std::lock_guard<std::mutex> lock(ledger_->mutex);
       GiveBackLocked();
+      ledger_->Tell();
     }
 
     // Holds that many instead, if the budget has them; else as many as before. Fewer always are to be
@@ -67,6 +75,7 @@ class ByteBudget {
       const Admitted admitted =
           bytes <= before ? Admitted::kYes : ByteBudget::May(*ledger_, *pool_, account_, bytes);
       TakeLocked(admitted == Admitted::kYes ? bytes : before);
+      ledger_->Tell();
       return admitted;
     }
 
@@ -101,9 +110,12 @@ class ByteBudget {
     size_t bytes_ = 0;
   };
 
-  ByteBudget(size_t limit, size_t reserve, const AccountShare& share)
+  // `metrics` may be null; it outlives this object and all that was given out.
+  ByteBudget(size_t limit, size_t reserve, const AccountShare& share,
+             ServerMetrics* metrics = nullptr)
       : ledger_(std::make_shared<Ledger>()) {
     ledger_->share = share;
+    ledger_->metrics = metrics;
     ledger_->plans.limit = limit;
     ledger_->reserve.limit = reserve;
   }
@@ -122,6 +134,7 @@ class ByteBudget {
     hold->pool_ = pool;
     hold->account_ = account;
     hold->TakeLocked(bytes);
+    ledger_->Tell();
     return Admitted::kYes;
   }
 

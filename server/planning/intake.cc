@@ -6,8 +6,8 @@
 
 namespace stowage {
 
-FairLane::FairLane(int threads, size_t queue_limit, const AccountShare& share)
-    : threads_(threads), queue_limit_(queue_limit), share_(share) {
+FairLane::FairLane(int threads, size_t queue_limit, const AccountShare& share, Waited waited)
+    : threads_(threads), queue_limit_(queue_limit), share_(share), waited_(std::move(waited)) {
   for (int i = 0; i < threads; ++i) workers_.emplace_back([this] { Serve(); });
 }
 
@@ -21,7 +21,7 @@ FairLane::Taken FairLane::TrySubmit(const Account& account, IntakeTask task) {
   const size_t its = found == accounts_.end() ? 0 : found->second.waiting.size();
   if (its >= share_.Of(queue_limit_, account)) return Taken::kFullOfAccount;
   Work& work = accounts_[account];
-  work.waiting.push_back(std::move(task));
+  work.waiting.push_back({std::move(task), std::chrono::steady_clock::now()});
   ++waiting_;
   GiveTurnLocked(account, &work);
   wake_.notify_one();
@@ -42,7 +42,7 @@ void FairLane::Stop() {
     stopped_ = true;
     turns_.clear();
     for (auto& [account, work] : accounts_) {
-      for (IntakeTask& task : work.waiting) refused.push_back(std::move(task));
+      for (Waiting& waiting : work.waiting) refused.push_back(std::move(waiting.task));
       work.waiting.clear();
     }
     waiting_ = 0;
@@ -59,13 +59,15 @@ void FairLane::RunNextLocked(std::unique_lock<std::mutex>* lock) {
   turns_.pop_front();
   Work& work = accounts_.find(account)->second;  // stays while one of its tasks runs
   work.has_turn = false;
-  IntakeTask task = std::move(work.waiting.front());
+  auto [task, since] = std::move(work.waiting.front());
   work.waiting.pop_front();
   --waiting_;
   ++work.running;
   GiveTurnLocked(account, &work);
   if (!turns_.empty()) wake_.notify_one();
   lock->unlock();
+  const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - since;
+  if (waited_) waited_(waited.count());
   task(absl::OkStatus());
   task = nullptr;  // what it holds may not die under the lock
   lock->lock();
@@ -83,9 +85,12 @@ void FairLane::Serve() {
   }
 }
 
-Intake::Intake(const IntakeOptions& options) {
+Intake::Intake(const IntakeOptions& options, ServerMetrics* metrics) {
   for (size_t i = 0; i < kLaneCount; ++i) {
-    lanes_[i] = std::make_unique<FairLane>(options.threads[i], options.queue_limit, options.share);
+    const auto lane = static_cast<Lane>(i);
+    lanes_[i] = std::make_unique<FairLane>(
+        options.threads[i], options.queue_limit, options.share,
+        [metrics, lane](double seconds) { metrics->LaneWaited(lane, seconds); });
   }
 }
 

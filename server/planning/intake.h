@@ -7,6 +7,7 @@
 #define STOWAGE_SERVER_PLANNING_INTAKE_H_
 
 #include <array>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -18,17 +19,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "server/metrics/server_metrics.h"
 #include "server/planning/account.h"
 
 namespace stowage {
-
-enum class Lane {
-  kLookups,         // of plans, in a store that must be waited for
-  kConversions,     // of large requests: the processor's work alone
-  kJudging,         // of plans so far, for those who watch: the same, short
-  kAdministration,  // lists, pins, deletions, reports, explanations: the store's, and may be long
-};
-inline constexpr size_t kLaneCount = 4;
 
 // Called once: with OK to do its work, or with why it is not to be done, for whoever waits for it.
 using IntakeTask = std::function<void(const absl::Status& admitted)>;
@@ -39,8 +33,11 @@ class FairLane {
  public:
   enum class Taken { kYes, kFull, kFullOfAccount, kStopped };
 
+  // Told how many seconds a task has waited, as it starts; cheap.
+  using Waited = std::function<void(double seconds)>;
+
   // Both >= 1; the limit is that of tasks that wait.
-  FairLane(int threads, size_t queue_limit, const AccountShare& share);
+  FairLane(int threads, size_t queue_limit, const AccountShare& share, Waited waited = nullptr);
   ~FairLane();
 
   Taken TrySubmit(const Account& account, IntakeTask task);
@@ -51,8 +48,12 @@ class FairLane {
   size_t queue_limit() const { return queue_limit_; }
 
  private:
+  struct Waiting {
+    IntakeTask task;
+    std::chrono::steady_clock::time_point since;
+  };
   struct Work {
-    std::deque<IntakeTask> waiting;
+    std::deque<Waiting> waiting;
     int running = 0;
     bool has_turn = false;  // is in turns_
   };
@@ -65,6 +66,7 @@ class FairLane {
   const int threads_;
   const size_t queue_limit_;
   const AccountShare share_;
+  const Waited waited_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::map<Account, Work> accounts_;  // those with tasks that wait or run
@@ -77,7 +79,7 @@ class FairLane {
 
 struct IntakeOptions {
   // Of each lane, in the order of Lane; >= 1.
-  std::array<int, kLaneCount> threads = {4, 2, 2, 4};
+  std::array<int, kLaneCount> threads = {4, 2, 2, 4, 2};
   size_t queue_limit = 4096;  // of each lane, >= 1
   AccountShare share;
 };
@@ -85,7 +87,8 @@ struct IntakeOptions {
 // All lanes. Thread-safe.
 class Intake {
  public:
-  explicit Intake(const IntakeOptions& options);
+  // `metrics` outlives this object.
+  Intake(const IntakeOptions& options, ServerMetrics* metrics);
 
   FairLane::Taken TrySubmit(Lane lane, const Account& account, IntakeTask task) {
     return lanes_[static_cast<size_t>(lane)]->TrySubmit(account, std::move(task));

@@ -17,12 +17,18 @@ void OpenCalls::Left(const Account& account) {
   std::lock_guard<std::mutex> lock(mutex_);
   const auto of_account = of_accounts_.find(account);
   if (--of_account->second == 0) of_accounts_.erase(of_account);
+  ++ended_;
   if (--open_ == 0) none_.notify_all();
 }
 
 int64_t OpenCalls::count() {
   std::lock_guard<std::mutex> lock(mutex_);
   return open_;
+}
+
+int64_t OpenCalls::ended() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return ended_;
 }
 
 void OpenCalls::Close() {
@@ -34,10 +40,11 @@ DrainResult OpenCalls::Drain(std::chrono::steady_clock::time_point deadline) {
   DrainResult result;
   std::unique_lock<std::mutex> lock(mutex_);
   closed_ = true;
-  result.finished = open_;
+  const int64_t ended_before = ended_;
   none_.wait_until(lock, deadline, [this] { return open_ == 0; });
   result.abandoned = open_;
-  result.finished -= result.abandoned;
+  result.ended = ended_;
+  result.finished = ended_ - ended_before;
   return result;
 }
 

@@ -15,6 +15,7 @@ namespace stowage {
 struct DrainResult {
   int64_t finished = 0;   // calls that were open when the drain began and got their answer
   int64_t abandoned = 0;  // calls that got UNAVAILABLE at the deadline
+  int64_t ended = 0;      // calls that had their answers at the deadline, of all there ever were
 };
 
 // Thread-safe. O(log accounts) a call.
@@ -29,6 +30,8 @@ class OpenCalls {
   Accepted TryEnter(const Account& account);
   void Left(const Account& account);
   int64_t count();
+  // Those that have left, since the start.
+  int64_t ended();
   // Nobody enters any more.
   void Close();
   // Closes and waits until nobody is there, or until the deadline.
@@ -40,6 +43,7 @@ class OpenCalls {
   std::mutex mutex_;
   std::condition_variable none_;
   int64_t open_ = 0;
+  int64_t ended_ = 0;
   std::map<Account, int64_t> of_accounts_;  // those with open calls
   bool closed_ = false;
 };

@@ -141,7 +141,7 @@ void PlanningService::Park(const std::shared_ptr<Flight>& flight) {
       if (!looked.ok()) Fail(flight, looked);
     };
     const absl::Status handed = CatchingBadAlloc([&] {
-      const FairLane::Taken taken = intake_.TrySubmit(Lane::kLookups, flight->job.account, look);
+      const FairLane::Taken taken = intake_.TrySubmit(Lane::kParked, flight->job.account, look);
       // Where the lane is full it waits on.
       if (taken != FairLane::Taken::kYes && taken != FairLane::Taken::kStopped) Park(flight);
       return absl::OkStatus();

@@ -41,7 +41,7 @@ PlanningService::PlanningService(const PlanningOptions& options, PlanStore* stor
       metrics_(metrics),
       open_(options.max_open_calls, options.share),
       request_bytes_(static_cast<size_t>(options.request_bytes.value()),
-                     static_cast<size_t>(options.request_reserve.value()), options.share),
+                     static_cast<size_t>(options.request_reserve.value()), options.share, metrics),
       cache_(
           store, metrics,
           [this](const PlanningProblem& problem, const PlanEntry& entry, Bytes budget,
@@ -60,7 +60,7 @@ PlanningService::PlanningService(const PlanningOptions& options, PlanStore* stor
            options.audit},
           store, solver, metrics,
           [this](uint64_t id, Refresher::Job job) { return SubmitBackground(id, std::move(job)); }),
-      intake_(LanesOf(options)) {}
+      intake_(LanesOf(options), metrics) {}
 
 PlanningService::~PlanningService() { Stop(); }
 

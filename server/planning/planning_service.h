@@ -106,6 +106,8 @@ class PlanningService {
 
   // Calls that wait for their answers.
   int64_t open_calls() { return open_.count(); }
+  // Those that have had them, since the start.
+  int64_t ended_calls() { return open_.ended(); }
 
   // Answers all open calls with UNAVAILABLE, stops all solves and waits for the threads.
   // Idempotent.
@@ -146,7 +148,8 @@ class PlanningService {
   // Whether it is the flight's turn to solve; else it is answered, has failed, or waits.
   bool LookForPlan(const std::shared_ptr<Flight>& flight);
   bool LookForFrontier(const std::shared_ptr<Flight>& flight);
-  // Another server solves: looks again after a pause, on a thread that may wait, not a solver's.
+  // Another server solves: looks again after a pause, on a thread that may wait: of a lane for that alone, for
+  // hundreds of flights may wait so, and lookups are not to wait for them.
   void Park(const std::shared_ptr<Flight>& flight);
   void LookAgain(const std::shared_ptr<Flight>& flight);
   void DistributeFrontier(const std::shared_ptr<Flight>& flight,

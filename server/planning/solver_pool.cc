@@ -142,6 +142,7 @@ void SolverPool::RunLocked(Queue* queue, Queue::iterator job, std::unique_lock<s
     metrics_->QueueDepth(static_cast<int64_t>(queue_.size()));
     metrics_->QueueWaited(std::chrono::duration<double>(now - queued.submitted).count());
   }
+  metrics_->SolversBusy(static_cast<int64_t>(running_.size()));
   const Account account = queued.job.account;
   if (!background) ++accounts_[account].running;
   lock->unlock();
@@ -149,6 +150,7 @@ void SolverPool::RunLocked(Queue* queue, Queue::iterator job, std::unique_lock<s
   queued.job.run = nullptr;  // what it holds may not die under the lock
   lock->lock();
   running_.erase(next.key().second);
+  metrics_->SolversBusy(static_cast<int64_t>(running_.size()));
   if (background) {
     --running_background_;
     return;

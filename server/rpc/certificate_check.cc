@@ -5,6 +5,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
+#include <ctime>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -69,6 +70,14 @@ absl::StatusOr<std::string> ReadServerCertificate(const std::string& cert_path,
   }
   // The key first and alone: either file may hold what the other one is for, too.
   return absl::StrCat(PemOf(key.get()), *chain);
+}
+
+double CertificateEnd(const std::string& text) {
+  const Certificate certificate(PEM_read_bio_X509(Open(text).get(), nullptr, NoPassphrase, nullptr),
+                                X509_free);
+  std::tm end{};
+  if (!certificate || ASN1_TIME_to_tm(X509_get0_notAfter(certificate.get()), &end) != 1) return 0;
+  return static_cast<double>(timegm(&end));
 }
 
 absl::StatusOr<std::string> ReadAuthorities(const std::string& path) {

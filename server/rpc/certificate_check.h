@@ -14,6 +14,9 @@ namespace stowage {
 absl::StatusOr<std::string> ReadServerCertificate(const std::string& cert_path,
                                                   const std::string& key_path);
 
+// When the first certificate of such a text ends, in seconds since 1970; 0 for none.
+double CertificateEnd(const std::string& text);
+
 // The same of a bundle of authorities: at least one certificate, the first valid now.
 absl::StatusOr<std::string> ReadAuthorities(const std::string& path);
 

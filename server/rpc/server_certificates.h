@@ -8,6 +8,8 @@
 
 #include <grpcpp/security/tls_certificate_provider.h>
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,9 +35,10 @@ class ServerCertificates {
   }
 
  private:
-  // A file in memory of what is read, now and whenever it changes.
+  // A file in memory of what is read, now and whenever it changes; then `tell` is called with it.
   absl::StatusOr<std::string> Keep(const std::string& name,
                                    std::function<absl::StatusOr<std::string>()> read,
+                                   const std::function<void(const std::string& good)>& tell,
                                    std::chrono::milliseconds interval, ServerMetrics* metrics,
                                    Log* log);
 

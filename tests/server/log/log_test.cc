@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <future>
+#include <thread>
 #include <vector>
 
 namespace stowage {
@@ -76,22 +78,25 @@ TEST(LogLimiter, AFloodOfOneEventIsKeptBackAndTold) {
 
 TEST(Log, ASinkThatHangsMakesNobodyWaitAndLossesAreTold) {
   std::vector<std::string> lines;
+  std::atomic<int64_t> written{0}, dropped{0};
   std::promise<void> release;
   std::shared_future<void> released(release.get_future());
   // Of one name the limiter passes a hundred: many names fill the queue.
   std::vector<std::string> names;
   for (int i = 0; i < 50; ++i) names.push_back("event" + std::to_string(i));
   {
-    Log log(LogLevel::kInfo, [&](const std::string& text) {
+    const auto sink = [&](const std::string& text) {
       released.wait();
       lines.push_back(text);
-    });
+      ++written;
+    };
+    Log log(LogLevel::kInfo, sink, [&dropped](int64_t lost) { dropped += lost; });
     for (const std::string& name : names) {
       for (int i = 0; i < 100; ++i) log.Write(LogLevel::kInfo, name.c_str());
     }
     release.set_value();
     // Once there is room again, the next line tells.
-    std::this_thread::sleep_for(milliseconds(200));
+    while (written == 0) std::this_thread::yield();
     log.Write(LogLevel::kError, "after");
   }
   const size_t fits = Log::kMostQueued;
@@ -102,6 +107,20 @@ TEST(Log, ASinkThatHangsMakesNobodyWaitAndLossesAreTold) {
     if (at != std::string::npos) told += std::stoll(line.substr(at + 10));
   }
   EXPECT_GE(told, 5000 - static_cast<int64_t>(fits) - 1);
+  EXPECT_EQ(dropped, 5001 - static_cast<int64_t>(lines.size()));
+}
+
+TEST(Log, WhatIsKeptBackCountsAsDropped) {
+  std::atomic<int64_t> written{0}, dropped{0};
+  {
+    Log log(
+        LogLevel::kInfo, [&written](const std::string&) { ++written; },
+        [&dropped](int64_t lost) { dropped += lost; });
+    for (int i = 0; i < 1000; ++i) log.Write(LogLevel::kInfo, "flood");
+    log.Write(LogLevel::kDebug, "below the level");
+  }
+  EXPECT_GT(dropped, 0);
+  EXPECT_EQ(written + dropped, 1000);
 }
 
 }  // namespace

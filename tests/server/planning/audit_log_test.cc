@@ -6,6 +6,8 @@
 #include <fstream>
 #include <vector>
 
+#include "tests/server/support/counting_metrics.h"
+
 namespace stowage::testing {
 namespace {
 
@@ -95,10 +97,13 @@ TEST_F(AuditLogTest, IsBoundedInSize) {
 
 TEST_F(AuditLogTest, DropsAndCountsWhatItCannotWrite) {
   ASSERT_EQ(symlink("/dev/full", path_.c_str()), 0);
+  CountingMetrics metrics;
+  options_.metrics = &metrics;
   const auto log = Open();
   log->Add(Event("job"));
   while (log->dropped() == 0) std::this_thread::yield();
   EXPECT_GE(log->dropped(), 1);
+  EXPECT_GE(metrics.lines_dropped[static_cast<size_t>(LineFile::kAudit)], 1);
 }
 
 TEST_F(AuditLogTest, DropsAndCountsWhatIsTooMuch) {

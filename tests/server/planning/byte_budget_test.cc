@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/server/support/counting_metrics.h"
+
 namespace stowage::testing {
 namespace {
 
@@ -87,6 +89,20 @@ TEST(ByteBudget, WhatItGaveMayOutliveIt) {
     ASSERT_EQ(budget.TryHold(kOther, RequestUse::kPlans, 10, &hold), Admitted::kYes);
   }
   EXPECT_EQ(hold.TryResize(20), Admitted::kYes);
+}
+
+TEST(ByteBudget, SaysWhatIsHeld) {
+  CountingMetrics metrics;
+  ByteBudget budget(100, 50, AccountShare(), &metrics);
+  {
+    ByteBudget::Hold plans, upkeep;
+    ASSERT_EQ(budget.TryHold(kOther, RequestUse::kPlans, 90, &plans), Admitted::kYes);
+    ASSERT_EQ(budget.TryHold(kOther, RequestUse::kUpkeep, 40, &upkeep), Admitted::kYes);
+    EXPECT_EQ(metrics.request_bytes, 130);
+    EXPECT_EQ(plans.TryResize(10), Admitted::kYes);
+    EXPECT_EQ(metrics.request_bytes, 50);
+  }
+  EXPECT_EQ(metrics.request_bytes, 0);
 }
 
 TEST(ByteBudget, ManyThreadsNeverHoldMoreThanThereIs) {

@@ -151,10 +151,12 @@ TEST(FairLane, EveryTaskIsToldOnceWhateverRaces) {
 }
 
 TEST(Intake, LanesDoNotWaitForEachOther) {
-  Intake intake((IntakeOptions()));
+  CountingMetrics metrics;
+  Intake intake(IntakeOptions(), &metrics);
   std::promise<void> gate;
   const std::shared_future<void> open = gate.get_future().share();
-  const auto all = {Lane::kLookups, Lane::kConversions, Lane::kJudging, Lane::kAdministration};
+  const auto all = {Lane::kLookups, Lane::kConversions, Lane::kJudging, Lane::kAdministration,
+                    Lane::kParked};
   for (const Lane held : all) {
     for (int i = 0; i < 20; ++i) {
       intake.TrySubmit(held, Account(), [open](const absl::Status&) { open.wait(); });
@@ -165,6 +167,11 @@ TEST(Intake, LanesDoNotWaitForEachOther) {
       intake.TrySubmit(lane, Account(), [&ran](const absl::Status&) { ran.set_value(); });
       EXPECT_EQ(ran.get_future().wait_for(seconds(10)), std::future_status::ready);
     }
+  }
+  for (const Lane lane : all) {
+    const auto waits = static_cast<int64_t>(metrics.lane_waits[static_cast<size_t>(lane)]);
+    EXPECT_GE(waits, static_cast<int64_t>(lane)) << ToString(lane);
+    EXPECT_LT(waits, 20) << "that wait still";
   }
   gate.set_value();
 }

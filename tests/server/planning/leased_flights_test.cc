@@ -121,9 +121,10 @@ TEST(LeasedFlights, WhoLeavesOnTheWayToTheQueueTakesNoPlaceThere) {
   std::promise<void> looked;
   lease.GiveBack([&] {
     const auto after = [&looked](const absl::Status&) { looked.set_value(); };
-    EXPECT_TRUE(fixture.service->Defer(Lane::kLookups, Account(), after).ok());
+    EXPECT_TRUE(fixture.service->Defer(Lane::kParked, Account(), after).ok());
     fixture.service->Cancel(call);
   });
+  EXPECT_EQ(fixture.metrics.solvers_busy, 1);
   looked.get_future().wait();
   EXPECT_EQ(fixture.metrics.queue_depth, 0);
   EXPECT_TRUE(absl::IsCancelled(fixture.answers.WaitFor(0).status()));

@@ -337,7 +337,9 @@ TEST(PlanningLimits, DrainGivesUpAtItsDeadline) {
   ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
   const DrainResult result = fixture.service->Drain(Clock::now() + milliseconds(50));
   EXPECT_EQ(result.finished, 0);
+  EXPECT_EQ(result.ended, 0);
   EXPECT_EQ(result.abandoned, 2);
+  EXPECT_EQ(fixture.service->ended_calls(), 2);
   for (const int i : {0, 1}) {
     EXPECT_TRUE(absl::IsUnavailable(fixture.answers.WaitFor(i).status()));
   }

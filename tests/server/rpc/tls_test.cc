@@ -1,6 +1,8 @@
 // TLS, certificates of clients, and new certificates in a running server.
 #include <gmock/gmock.h>
 
+#include <ctime>
+
 #include "server/rpc/certificate_check.h"
 #include "tests/server/rpc/auth_fixture.h"
 
@@ -150,10 +152,17 @@ TEST_F(TlsTest, NewConnectionsSeeANewCertificate) {
   const TestAuthority next("next");
   ASSERT_TRUE(Ask(&fixture, authority_, {}, kReaderToken, &response_).ok());
   const auto before = fixture.channel;
-  const TestIdentity replacement = next.Issue(kServerNames);
+  TestLifetime longer;
+  longer.until *= 2;
+  const double ends_before = fixture.base.metrics.certificate_expiry;
+  const TestIdentity replacement = next.Issue(kServerNames, longer);
   folder_.Write("key", replacement.key);
   folder_.Write("cert", replacement.cert);
   EXPECT_TRUE(Sees(&fixture, next));
+  // Half an hour is more than the test takes.
+  const double ends = fixture.base.metrics.certificate_expiry;
+  EXPECT_GT(ends_before, static_cast<double>(std::time(nullptr)) + 1800);
+  EXPECT_GT(ends, ends_before + 1800);
   EXPECT_EQ(Ask(&fixture, authority_, {}, kReaderToken, &response_).error_code(),
             grpc::UNAVAILABLE);
   // What is connected stays so.

@@ -27,6 +27,8 @@ class CountingMetrics final : public ServerMetrics {
   void CacheFailed(CacheTier, CacheFailure failure) override {
     ++cache_failures[static_cast<size_t>(failure)];
   }
+  void CacheLooked(CacheTier tier, double) override { ++cache_looks[static_cast<size_t>(tier)]; }
+  void RedisResting(bool resting) override { redis_resting = resting; }
   void Leased(LeaseOutcome outcome) override { ++leases[static_cast<size_t>(outcome)]; }
   void PlanLookedUp(PlanLookup lookup) override { ++lookups[static_cast<size_t>(lookup)]; }
   void PlanRefused() override { ++plans_refused; }
@@ -53,6 +55,13 @@ class CountingMetrics final : public ServerMetrics {
   void FlightJoined() override { ++flights_joined; }
   void QueueDepth(int64_t jobs) override { queue_depth = jobs; }
   void QueueWaited(double) override { ++queue_waits; }
+  void SolversBusy(int64_t threads) override { solvers_busy = threads; }
+  void LaneWaited(Lane lane, double) override { ++lane_waits[static_cast<size_t>(lane)]; }
+  void RequestBytesHeld(int64_t bytes) override { request_bytes = bytes; }
+  void LinesDropped(LineFile file, int64_t lines) override {
+    lines_dropped[static_cast<size_t>(file)] += lines;
+  }
+  void CertificateExpires(double unix_seconds) override { certificate_expiry = unix_seconds; }
   void CallShed(Shed reason) override { ++sheds[static_cast<size_t>(reason)]; }
   void FileReloaded(bool accepted) override { ++file_reloads[accepted ? 1 : 0]; }
 
@@ -90,6 +99,13 @@ class CountingMetrics final : public ServerMetrics {
   std::atomic<int64_t> flights_joined{0};
   std::atomic<int64_t> queue_depth{0};
   std::atomic<int64_t> queue_waits{0};
+  std::array<std::atomic<int64_t>, kCacheTierCount> cache_looks{};
+  std::atomic<bool> redis_resting{false};
+  std::atomic<int64_t> solvers_busy{0};
+  std::array<std::atomic<int64_t>, kLaneCount> lane_waits{};
+  std::atomic<int64_t> request_bytes{0};
+  std::array<std::atomic<int64_t>, kLineFileCount> lines_dropped{};
+  std::atomic<double> certificate_expiry{0};
   std::array<std::atomic<int64_t>, kShedCount> sheds{};
   std::array<std::atomic<int64_t>, 2> file_reloads{};  // refused, accepted
 
