@@ -93,6 +93,10 @@ std::string EncodeEntry(const PlanEntry& entry) {
   return Seal(kEntryVersion, out.bytes());
 }
 
+EntryStamp StampOf(const PlanEntry& entry) {
+  return {entry.generation, SealOf(EncodeEntry(entry))};
+}
+
 absl::StatusOr<std::shared_ptr<const PlanEntry>> DecodeEntry(const PlanKey& key,
                                                              std::string bytes) {
   const absl::StatusOr<std::string> body = Unseal(kEntryVersion, std::move(bytes));

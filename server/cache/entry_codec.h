@@ -18,6 +18,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "server/cache/known_entries.h"
 #include "server/cache/plan_entry.h"
 #include "server/metrics/server_metrics.h"
 
@@ -27,6 +28,9 @@ inline constexpr uint32_t kEntryVersion = 2;
 
 // `entry` has a reference, and costs with every sample. O(entry).
 std::string EncodeEntry(const PlanEntry& entry);
+
+// What the bytes of `entry` are told by. O(entry).
+EntryStamp StampOf(const PlanEntry& entry);
 
 // The entry of `key`. DATA_LOSS: cut, changed, of another key (its canonical bytes do not hash to
 // this one), or the evaluator refuses a plan of it. UNIMPLEMENTED: of another format version. Takes

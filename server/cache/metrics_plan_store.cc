@@ -14,8 +14,13 @@ std::shared_ptr<const PlanEntry> MetricsPlanStore::Get(const PlanKey& key, Acces
 }
 
 PlanAnswer MetricsPlanStore::Look(const PlanKey& key, Access access) {
+  return LookAgain(key, access, nullptr);
+}
+
+PlanAnswer MetricsPlanStore::LookAgain(const PlanKey& key, Access access,
+                                       const std::shared_ptr<const PlanEntry>& held) {
   const auto start = std::chrono::steady_clock::now();
-  PlanAnswer answer = store_->Look(key, access);
+  PlanAnswer answer = held ? store_->LookAgain(key, access, held) : store_->Look(key, access);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   metrics_->CacheLooked(tier_, took.count());
   if (access == Access::kLookup) metrics_->CacheLookup(tier_, answer.entry != nullptr);

@@ -61,7 +61,14 @@ class PlanStore {
     return PlanAnswer{Get(key, access), Absence::kUnknown};
   }
 
-  // The same for a thread that must not wait. Nothing: only Get can tell.
+  // The same for who holds an entry, or null, that may be the very one: then it is given back, and a store
+  // that can tell so reads nothing of it.
+  virtual PlanAnswer LookAgain(const PlanKey& key, Access access,
+                               const std::shared_ptr<const PlanEntry>& /*held*/) {
+    return Look(key, access);
+  }
+
+  // The same as Get for a thread that must not wait. Nothing: only Get can tell.
   virtual std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey& key,
                                                                  Access access) = 0;
 

@@ -138,9 +138,6 @@ redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return 1
 )";
 
-// Entries that are known to be in Redis; beyond them those that nobody holds are forgotten, or all.
-constexpr size_t kMostKnown = 16384;
-
 absl::Status ListTimeError() {
   return absl::UnavailableError("Redis does not come to the end of its keys");
 }
@@ -162,7 +159,10 @@ int64_t FieldOf(const std::string& info, const std::string& name) {
 
 RedisPlanStore::RedisPlanStore(const RedisStoreOptions& options, std::shared_ptr<RedisPool> pool,
                                ServerMetrics* metrics)
-    : options_(options), keys_(options.prefix), pool_(std::move(pool)), metrics_(metrics) {}
+    : options_(options),
+      keys_(options.prefix),
+      pool_(std::move(pool)),
+      metrics_(metrics) {}
 
 PlanAnswer RedisPlanStore::Failed(CacheFailure failure) {
   metrics_->CacheFailed(CacheTier::kRedis, failure);
@@ -174,51 +174,48 @@ std::shared_ptr<const PlanEntry> RedisPlanStore::Get(const PlanKey& key, Access 
   return Look(key, access).entry;
 }
 
-std::optional<PlanAnswer> RedisPlanStore::LookUnchanged(const PlanKey& key, Access access) {
-  Known known;
-  std::shared_ptr<const PlanEntry> entry;
-  {
-    std::lock_guard<std::mutex> lock(known_mutex_);
-    const auto found = known_.find(key);
-    if (found == known_.end()) return std::nullopt;
-    known = found->second;
-    entry = known.entry.lock();
-    if (!entry) known_.erase(found);
-  }
-  if (!entry) return std::nullopt;
+PlanAnswer RedisPlanStore::Look(const PlanKey& key, Access access) {
+  const auto known = known_.Find(key);
+  return known ? Compare(key, access, *known) : Read(key, access);
+}
+
+PlanAnswer RedisPlanStore::LookAgain(const PlanKey& key, Access access,
+                                     const std::shared_ptr<const PlanEntry>& held) {
+  if (!held) return Look(key, access);
+  const auto known = known_.Find(key);
+  if (known && known->entry == held) return Compare(key, access, *known);
+  return Compare(key, access, {held, StampOf(*held)});
+}
+
+PlanAnswer RedisPlanStore::Compare(const PlanKey& key, Access access,
+                                   const KnownEntries::Known& known) {
   const std::string name = keys_.Plan(key);
-  std::vector<RedisCommand> commands = {
-      {"EVAL", kSeal, "1", name, absl::StrCat(known.seal.size())}};
+  std::vector<RedisCommand> commands = {{"EVAL", kSeal, "1", name, absl::StrCat(kSealSize)}};
   if (access == Access::kLookup) commands.push_back({"PTTL", name});
   const auto replies = pool_->Run(commands);
   if (!replies.ok()) return Failed(CacheFailure::kUnavailable);
   const RedisReply& there = replies->front();
   const bool same = there.kind == RedisReply::Kind::kList && there.list.size() == 2 &&
-                    there.list[0].text == known.generation && there.list[1].text == known.seal;
-  if (!same) return std::nullopt;
-  if (access == Access::kLookup && IsInteger((*replies)[1]) &&
-      (*replies)[1].integer < options_.time_to_live.count() / 2) {
-    Renew(key);
-  }
-  return PlanAnswer{std::move(entry)};
+                    there.list[0].text == absl::StrCat(known.stamp.generation) &&
+                    there.list[1].text == known.stamp.seal;
+  if (!same) return Read(key, access);
+  known_.Remember(key, known.stamp, known.entry);
+  RenewIfHalfGone(key, *replies);
+  return PlanAnswer{known.entry};
 }
 
-void RedisPlanStore::Remember(const PlanKey& key, const std::string& generation,
-                              const std::string& sealed,
-                              const std::shared_ptr<const PlanEntry>& entry) {
-  if (sealed.size() < Digest::kSize) return;
-  std::lock_guard<std::mutex> lock(known_mutex_);
-  if (known_.size() >= kMostKnown) {
-    for (auto it = known_.begin(); it != known_.end();) {
-      it = it->second.entry.expired() ? known_.erase(it) : std::next(it);
-    }
-    if (known_.size() >= kMostKnown) known_.clear();
+void RedisPlanStore::RenewIfHalfGone(const PlanKey& key, const std::vector<RedisReply>& replies) {
+  if (replies.size() < 2 || !IsInteger(replies[1]) ||
+      replies[1].integer >= options_.time_to_live.count() / 2) {
+    return;
   }
-  known_[key] = Known{generation, sealed.substr(sealed.size() - Digest::kSize), entry};
+  // On a replica or a full disk it fails, and the entry expires when it would have.
+  pool_->Run({{"PEXPIRE", keys_.Plan(key), Milliseconds(options_.time_to_live)}})
+      .status()
+      .IgnoreError();
 }
 
-PlanAnswer RedisPlanStore::Look(const PlanKey& key, Access access) {
-  if (auto unchanged = LookUnchanged(key, access)) return *std::move(unchanged);
+PlanAnswer RedisPlanStore::Read(const PlanKey& key, Access access) {
   const std::string name = keys_.Plan(key);
   std::vector<RedisCommand> commands = {{"HMGET", name, "g", "v", "t"}};
   if (access == Access::kLookup) commands.push_back({"PTTL", name});
@@ -239,22 +236,18 @@ PlanAnswer RedisPlanStore::Look(const PlanKey& key, Access access) {
     return Absent(key);
   }
   PlanAnswer answer = Decoded(key, std::move(found.list));
-  if (answer.entry && access == Access::kLookup && IsInteger((*replies)[1]) &&
-      (*replies)[1].integer < options_.time_to_live.count() / 2) {
-    Renew(key);
-  }
+  if (answer.entry) RenewIfHalfGone(key, *replies);
   return answer;
 }
 
 PlanAnswer RedisPlanStore::Decoded(const PlanKey& key, std::vector<RedisReply> fields) {
   const std::string& generation = fields[0].text;
-  const std::string& bytes = fields[1].text;
-  const std::string end = bytes.substr(bytes.size() - std::min(bytes.size(), Digest::kSize));
+  const std::string seal = SealOf(fields[1].text);
   auto entry = DecodeEntry(key, std::move(fields[1].text));
   int64_t beside = 0;
   if (entry.ok() && absl::SimpleAtoi(generation, &beside) && (*entry)->generation == beside) {
     if (fields[2].kind != RedisReply::Kind::kText) Adopt(key, generation, (*entry)->tenant);
-    Remember(key, generation, end, *entry);
+    known_.Remember(key, {beside, seal}, *entry);
     return PlanAnswer{*std::move(entry)};
   }
   Discard(key, generation);
@@ -276,13 +269,6 @@ PlanAnswer RedisPlanStore::Absent(const PlanKey& key) {
   const auto gone = pool_->Run({{"EXISTS", keys_.Gone(key)}});
   if (!gone.ok()) return Failed(CacheFailure::kUnavailable);
   return PlanAnswer{nullptr, gone->front().integer == 1 ? Absence::kErased : Absence::kUnknown};
-}
-
-void RedisPlanStore::Renew(const PlanKey& key) {
-  // On a replica or a full disk it fails, and the entry expires when it would have.
-  pool_->Run({{"PEXPIRE", keys_.Plan(key), Milliseconds(options_.time_to_live)}})
-      .status()
-      .IgnoreError();
 }
 
 void RedisPlanStore::Discard(const PlanKey& key, const std::string& generation) {
@@ -323,7 +309,7 @@ absl::Status RedisPlanStore::Write(const PlanKey& key, std::shared_ptr<const Pla
     return refused;
   }
   if (replies->front().integer != 1) return StaleGenerationError();
-  Remember(key, generation, sealed, fit->entry);
+  known_.Remember(key, {fit->entry->generation, SealOf(sealed)}, fit->entry);
   return absl::OkStatus();
 }
 

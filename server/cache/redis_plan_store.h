@@ -28,10 +28,9 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
-#include "absl/hash/hash.h"
+#include "server/cache/known_entries.h"
 #include "server/cache/plan_store.h"
 #include "server/cache/redis_keys.h"
 #include "server/cache/redis_pool.h"
@@ -65,6 +64,8 @@ class RedisPlanStore final : public PlanStore {
 
   std::shared_ptr<const PlanEntry> Get(const PlanKey& key, Access access) override;
   PlanAnswer Look(const PlanKey& key, Access access) override;
+  PlanAnswer LookAgain(const PlanKey& key, Access access,
+                       const std::shared_ptr<const PlanEntry>& held) override;
   std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey& key,
                                                          Access access) override;
   // UNAVAILABLE or FAILED_PRECONDITION: not written, with the reason.
@@ -83,11 +84,9 @@ class RedisPlanStore final : public PlanStore {
 
  private:
   PlanAnswer Failed(CacheFailure failure);
-  // Of a key that was read or written here, while somebody holds the entry: whether Redis still has that
-  // one, by its generation and its seal alone. Nothing: it must be read.
-  std::optional<PlanAnswer> LookUnchanged(const PlanKey& key, Access access);
-  void Remember(const PlanKey& key, const std::string& generation, const std::string& sealed,
-                const std::shared_ptr<const PlanEntry>& entry);
+  // Whether Redis has that very entry, by its generation and its seal alone; else it is read.
+  PlanAnswer Compare(const PlanKey& key, Access access, const KnownEntries::Known& known);
+  PlanAnswer Read(const PlanKey& key, Access access);
   // What was read: generation, bytes, tenant.
   PlanAnswer Decoded(const PlanKey& key, std::vector<RedisReply> fields);
   // Puts the entry's tenant beside it, and its key into the indexes.
@@ -96,7 +95,7 @@ class RedisPlanStore final : public PlanStore {
   // The script's `rule`: see there.
   absl::Status Write(const PlanKey& key, std::shared_ptr<const PlanEntry> entry,
                      const std::string& rule);
-  void Renew(const PlanKey& key);
+  void RenewIfHalfGone(const PlanKey& key, const std::vector<RedisReply>& replies);
   void Discard(const PlanKey& key, const std::string& generation);
 
   using Keys = std::vector<PlanKey>;
@@ -126,13 +125,7 @@ class RedisPlanStore final : public PlanStore {
   const RedisKeys keys_;
   const std::shared_ptr<RedisPool> pool_;
   ServerMetrics* const metrics_;
-  struct Known {
-    std::string generation;
-    std::string seal;  // the end of its bytes: a digest of all of them
-    std::weak_ptr<const PlanEntry> entry;
-  };
-  std::mutex known_mutex_;
-  std::unordered_map<PlanKey, Known, absl::Hash<PlanKey>> known_;
+  KnownEntries known_;
   mutable std::mutex stats_mutex_;
   mutable PlanStoreStats stats_;
   mutable std::optional<std::chrono::steady_clock::time_point> stats_time_;

@@ -191,6 +191,7 @@ absl::Status SqliteEntries::AddReader(const SqliteFile& file) {
   absl::Status status = PrepareAll(
       &reader->connection,
       {{&reader->read, "SELECT generation, tenant IS NOT NULL, entry FROM entries WHERE key = ?"},
+       {&reader->read_stamp, "SELECT generation, substr(entry, -?2) FROM entries WHERE key = ?1"},
        {&reader->keys, "SELECT key FROM entries WHERE key > ? ORDER BY key LIMIT ?"},
        // Each half walks its part of the index, and no further than the page.
        {&reader->keys_of,
@@ -201,6 +202,19 @@ absl::Status SqliteEntries::AddReader(const SqliteFile& file) {
         " ORDER BY key LIMIT ?3"}});
   if (status.ok()) free_readers_.push_back(std::move(reader));
   return status;
+}
+
+absl::StatusOr<std::optional<EntryStamp>> SqliteEntries::ReadStamp(const PlanKey& key) {
+  const std::string bytes = KeyBytes(key);
+  Borrowed reader(this);
+  SqliteStatement& read = reader->read_stamp;
+  const absl::StatusOr<bool> found =
+      read.BindBlob(bytes).Bind(static_cast<int64_t>(kSealSize)).Step();
+  if (!found.ok()) return found.status();
+  if (!*found) return std::nullopt;
+  EntryStamp stamp{read.Integer(0), read.Blob(1)};
+  read.Reset();
+  return stamp;
 }
 
 absl::StatusOr<std::optional<SqliteEntries::Stored>> SqliteEntries::Read(const PlanKey& key) {

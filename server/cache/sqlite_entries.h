@@ -28,6 +28,7 @@
 #include <string>
 #include <vector>
 
+#include "server/cache/known_entries.h"
 #include "server/cache/sqlite_connection.h"
 #include "solvers/model/canonical.h"
 
@@ -63,6 +64,7 @@ class SqliteEntries {
 
   // Thread-safe, beside all else. Waits for one of the readers.
   absl::StatusOr<std::optional<Stored>> Read(const PlanKey& key);
+  absl::StatusOr<std::optional<EntryStamp>> ReadStamp(const PlanKey& key);
   absl::StatusOr<std::vector<PlanKey>> Keys(const std::optional<PlanKey>& after, size_t limit);
   // Of that tenant, or of none that is known.
   absl::StatusOr<std::vector<PlanKey>> KeysOf(const std::string& tenant,
@@ -88,7 +90,7 @@ class SqliteEntries {
  private:
   struct Reader {
     SqliteConnection connection;
-    SqliteStatement read, keys, keys_of;
+    SqliteStatement read, read_stamp, keys, keys_of;
   };
   class Borrowed;
 

@@ -157,6 +157,7 @@ PlanAnswer SqlitePlanStore::Look(const PlanKey& key, Access access) {
   if (!found.ok() || !*found) return PlanAnswer();
   const int64_t generation = (*found)->generation;
   const bool has_tenant = (*found)->has_tenant;
+  const std::string seal = SealOf((*found)->entry);
   auto entry = DecodeEntry(key, std::move((*found)->entry));
   // The generation beside the entry decides what replaces it.
   if (entry.ok() && (*entry)->generation != generation) {
@@ -169,7 +170,26 @@ PlanAnswer SqlitePlanStore::Look(const PlanKey& key, Access access) {
   }
   if (!has_tenant) NoteTenant(key, (*entry)->tenant);
   if (access == Access::kLookup) Use(key);
+  known_.Remember(key, {generation, seal}, *entry);
   return PlanAnswer{*std::move(entry)};
+}
+
+PlanAnswer SqlitePlanStore::LookAgain(const PlanKey& key, Access access,
+                                      const std::shared_ptr<const PlanEntry>& held) {
+  if (!held) return Look(key, access);
+  using Found = std::optional<EntryStamp>;
+  const absl::StatusOr<Found> there =
+      Read<Found>([&key](SqliteEntries* entries) { return entries->ReadStamp(key); });
+  if (absl::IsUnavailable(there.status())) return PlanAnswer{nullptr, Absence::kFailed};
+  if (!there.ok() || !*there) return PlanAnswer();
+  if ((*there)->generation != held->generation) return Look(key, access);
+  const auto known = known_.Find(key);
+  const bool is_known = known && known->entry == held;
+  const EntryStamp stamp = is_known ? known->stamp : StampOf(*held);
+  if (!(**there == stamp)) return Look(key, access);
+  if (!is_known) known_.Remember(key, stamp, held);
+  if (access == Access::kLookup) Use(key);
+  return PlanAnswer{held};
 }
 
 std::optional<std::shared_ptr<const PlanEntry>> SqlitePlanStore::GetNow(const PlanKey&, Access) {
@@ -198,8 +218,10 @@ absl::Status SqlitePlanStore::WriteEntry(const PlanKey& key, std::shared_ptr<con
   if (!fit.ok()) return fit.status();
   const std::string bytes = EncodeEntry(*fit->entry);
   std::lock_guard<std::mutex> writing(write_mutex_);
-  return Write([&](Change* change) { return WriteRow(key, *fit, bytes, may_replace, change); },
-               durability);
+  const absl::Status written = Write(
+      [&](Change* change) { return WriteRow(key, *fit, bytes, may_replace, change); }, durability);
+  if (written.ok()) known_.Remember(key, {fit->entry->generation, SealOf(bytes)}, fit->entry);
+  return written;
 }
 
 template <class MayReplace>

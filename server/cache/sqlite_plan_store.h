@@ -26,6 +26,7 @@
 
 #include "absl/hash/hash.h"
 #include "server/cache/file_lock.h"
+#include "server/cache/known_entries.h"
 #include "server/cache/plan_store.h"
 #include "server/cache/sqlite_entries.h"
 #include "server/metrics/server_metrics.h"
@@ -48,6 +49,9 @@ class SqlitePlanStore final : public PlanStore {
 
   std::shared_ptr<const PlanEntry> Get(const PlanKey& key, Access access) override;
   PlanAnswer Look(const PlanKey& key, Access access) override;
+  // What is held is compared with its row by generation and seal; neither is decoded.
+  PlanAnswer LookAgain(const PlanKey& key, Access access,
+                       const std::shared_ptr<const PlanEntry>& held) override;
   // Nothing: the file may have to be waited for.
   std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey& key,
                                                          Access access) override;
@@ -115,6 +119,7 @@ class SqlitePlanStore final : public PlanStore {
   int64_t opened_ = 0;                      // how often
 
   std::atomic<int64_t> count_{0}, charged_{0}, evicted_{0};
+  KnownEntries known_;
 
   std::atomic<int64_t> clock_{0};
   std::mutex uses_mutex_;

@@ -92,30 +92,39 @@ void TieredPlanStore::Used(const std::vector<PlanKey>& keys) {
   slow_->Used(keys);
 }
 
-PlanAnswer TieredPlanStore::Visit(const PlanKey& key) {
-  std::shared_ptr<const PlanEntry> copy = fast_->Get(key, Access::kVisit);
+PlanAnswer TieredPlanStore::Visit(const PlanKey& key,
+                                  const std::shared_ptr<const PlanEntry>& held) {
+  std::shared_ptr<const PlanEntry> copy = fast_->LookAgain(key, Access::kVisit, held).entry;
   if (copy && IsFresh(key)) return PlanAnswer{std::move(copy)};
-  PlanAnswer slow = slow_->Look(key, Access::kVisit);
+  PlanAnswer slow = slow_->LookAgain(key, Access::kVisit, copy ? copy : held);
   const bool older = slow.entry ? copy && IsNewer(copy->generation, slow.entry->generation)
                                 : slow.absence != Absence::kErased;
   return older ? PlanAnswer{std::move(copy), slow.absence} : slow;
 }
 
 PlanAnswer TieredPlanStore::Look(const PlanKey& key, Access access) {
-  if (access == Access::kVisit) return Visit(key);
+  return LookAgain(key, access, nullptr);
+}
+
+PlanAnswer TieredPlanStore::LookAgain(const PlanKey& key, Access access,
+                                      const std::shared_ptr<const PlanEntry>& held) {
+  if (access == Access::kVisit) return Visit(key, held);
   const uint64_t erasures = ErasuresOf(key);
   const bool update = access == Access::kUpdate;
-  std::shared_ptr<const PlanEntry> copy = fast_->Get(key, update ? Access::kPeek : access);
+  std::shared_ptr<const PlanEntry> copy =
+      fast_->LookAgain(key, update ? Access::kPeek : access, held).entry;
   if (copy && !update && !ClaimComparison(key)) {
     if (access == Access::kLookup) NoteUse(key);
     return PlanAnswer{std::move(copy)};
   }
-  return LookSlow(key, access, std::move(copy), erasures);
+  return LookSlow(key, access, std::move(copy), held, erasures);
 }
 
 PlanAnswer TieredPlanStore::LookSlow(const PlanKey& key, Access access,
-                                     std::shared_ptr<const PlanEntry> copy, uint64_t erasures) {
-  PlanAnswer slow = slow_->Look(key, access);
+                                     std::shared_ptr<const PlanEntry> copy,
+                                     const std::shared_ptr<const PlanEntry>& held,
+                                     uint64_t erasures) {
+  PlanAnswer slow = slow_->LookAgain(key, access, copy ? copy : held);
   if (slow.entry) {
     if (copy && IsNewer(copy->generation, slow.entry->generation)) {
       return KeepCopy(key, std::move(copy), true);

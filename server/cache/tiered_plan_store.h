@@ -41,6 +41,9 @@ class TieredPlanStore final : public PlanStore {
 
   std::shared_ptr<const PlanEntry> Get(const PlanKey& key, Access access) override;
   PlanAnswer Look(const PlanKey& key, Access access) override;
+  // Each tier compares what is held with what it has.
+  PlanAnswer LookAgain(const PlanKey& key, Access access,
+                       const std::shared_ptr<const PlanEntry>& held) override;
   // Nothing, too, when the fast tier's copy must be compared first.
   std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey& key,
                                                          Access access) override;
@@ -92,10 +95,10 @@ class TieredPlanStore final : public PlanStore {
   void NoteUse(const PlanKey& key);
   // Before what may evict entries there: in between it need not know.
   void TellUses();
-  PlanAnswer Visit(const PlanKey& key);
+  PlanAnswer Visit(const PlanKey& key, const std::shared_ptr<const PlanEntry>& held);
   // `erasures` is of before the copy was read.
   PlanAnswer LookSlow(const PlanKey& key, Access access, std::shared_ptr<const PlanEntry> copy,
-                      uint64_t erasures);
+                      const std::shared_ptr<const PlanEntry>& held, uint64_t erasures);
   // The fast tier's copy serves on; what the slow tier has lost is given back to it.
   PlanAnswer KeepCopy(const PlanKey& key, std::shared_ptr<const PlanEntry> copy, bool give_back);
   // ABORTED, too, when the fast tier has not that copy any more.

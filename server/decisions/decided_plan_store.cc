@@ -145,6 +145,12 @@ PlanAnswer ComparingPlanStore::Look(const PlanKey& key, Access access) {
   return shared_->Look(key, access);
 }
 
+PlanAnswer ComparingPlanStore::LookAgain(const PlanKey& key, Access access,
+                                         const std::shared_ptr<const PlanEntry>& held) {
+  book_->Compare(key);
+  return shared_->LookAgain(key, access, held);
+}
+
 std::optional<std::shared_ptr<const PlanEntry>> ComparingPlanStore::GetNow(const PlanKey&, Access) {
   return std::nullopt;  // Look compares
 }

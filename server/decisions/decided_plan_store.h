@@ -79,6 +79,8 @@ class ComparingPlanStore final : public PlanStore {
 
   std::shared_ptr<const PlanEntry> Get(const PlanKey& key, Access access) override;
   PlanAnswer Look(const PlanKey& key, Access access) override;
+  PlanAnswer LookAgain(const PlanKey& key, Access access,
+                       const std::shared_ptr<const PlanEntry>& held) override;
   std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey& key,
                                                          Access access) override;
   absl::Status Replace(const PlanKey& key, int64_t read, std::shared_ptr<const PlanEntry> entry,

@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <fstream>
+#include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -13,7 +16,9 @@
 #include "server/cache/tiered_plan_store.h"
 #include "tests/server/cache/entries.h"
 #include "tests/server/cache/redis_server.h"
+#include "tests/server/cache/sqlite_files.h"
 #include "tests/server/support/counting_metrics.h"
+#include "tests/server/support/forwarding_store.h"
 #include "tests/support/temporary_folder.h"
 
 namespace stowage::testing {
@@ -71,6 +76,23 @@ bool ComesBack(RedisPool* pool) {
   }
   return true;
 }
+
+// Counts entries that a store gives as other objects than those that are held.
+class DecodingCounter final : public ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+  PlanAnswer Look(const PlanKey& key, Access access) override {
+    return LookAgain(key, access, nullptr);
+  }
+  PlanAnswer LookAgain(const PlanKey& key, Access access,
+                       const std::shared_ptr<const PlanEntry>& held) override {
+    PlanAnswer answer = LookAgainThere(key, access, held);
+    if (answer.entry && answer.entry != held) ++others;
+    return answer;
+  }
+
+  std::atomic<int> others{0};
+};
 
 class RedisFailure : public ::testing::Test {
  protected:
@@ -197,6 +219,54 @@ TEST_F(RedisFailure, ARefreshMovesNoEntryThatIsTheSame) {
   const auto found = node_.tiers->Get(kKey, Access::kLookup);
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(found->plans[0].plan->explanation.size(), 77u);
+}
+
+// The same where a file lies between memory and Redis, and after a restart, when the file's entries are objects
+// that Redis has never seen.
+TEST_F(RedisFailure, ARefreshThroughAFileMovesNoEntryThatIsTheSame) {
+  const auto sent = [this] {
+    const std::string info = server_.Ask({"INFO", "stats"}).text;
+    const std::string name = "total_net_output_bytes:";
+    return std::stoll(info.substr(info.find(name) + name.size()));
+  };
+  constexpr int64_t kLarge = 1 << 20;
+  const TemporaryFolder folder;
+  CountingMetrics metrics;
+  DecodingCounter* file = nullptr;
+  const auto open = [&] {
+    auto counted = std::make_unique<DecodingCounter>(MustOpen(folder / "plans", &metrics));
+    file = counted.get();
+    auto redis = std::make_unique<RedisPlanStore>(
+        RedisStoreOptions{}, std::make_shared<RedisPool>(server_.options()), &metrics);
+    return std::make_unique<TieredPlanStore>(
+        std::make_unique<MemoryPlanStore>(Bytes(64 << 20)),
+        std::make_unique<TieredPlanStore>(std::move(counted), std::move(redis), kFreshness),
+        kFreshness);
+  };
+  auto tiers = open();
+  ASSERT_TRUE(tiers->Put(kKey, EntryOf("a", kLarge)).ok());
+  for (const bool restarted : {false, true}) {
+    if (restarted) {
+      tiers.reset();
+      tiers = open();
+    }
+    const int64_t before = sent();
+    const auto held = tiers->Get(kKey, Access::kLookup);
+    ASSERT_NE(held, nullptr);
+    const int decoded = file->others;
+    EXPECT_EQ(decoded, restarted ? 1 : 0);
+    for (int i = 0; i < 5; ++i) {
+      GrowStale();
+      EXPECT_EQ(tiers->Get(kKey, Access::kLookup), held);
+    }
+    EXPECT_EQ(file->others, decoded) << "nothing is decoded again";
+    EXPECT_LT(sent() - before, kLarge / 4) << restarted;
+  }
+  // What another server changes arrives all the same.
+  const Node other(server_.options());
+  ASSERT_TRUE(other.tiers->Replace(kKey, 1, EntryOf("a", 10, 2), Durability::kRequired).ok());
+  GrowStale();
+  EXPECT_EQ(tiers->Get(kKey, Access::kLookup)->generation, 2);
 }
 
 TEST_F(RedisFailure, ARestartIsNotNoticed) {

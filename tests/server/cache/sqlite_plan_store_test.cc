@@ -50,6 +50,32 @@ TEST_F(SqliteStore, TotalsOutliveTheProcess) {
   EXPECT_EQ(stats.charged, ChargeOf(*EntryOf("a")) + ChargeOf(*EntryOf("b", 100)));
 }
 
+TEST_F(SqliteStore, WhatIsHeldIsGivenBackAndNotReadWhereItIsTheSame) {
+  const auto written = EntryOf("a", 100000);
+  {
+    const auto store = Opened();
+    ASSERT_TRUE(store->Put(KeyOf("a"), written).ok());
+    EXPECT_EQ(store->LookAgain(KeyOf("a"), Access::kPeek, written).entry, written);
+  }
+  // By another store, which has never seen it; and with bytes that are no entry any more, but for their ends.
+  const auto store = Opened();
+  EXPECT_EQ(store->LookAgain(KeyOf("a"), Access::kPeek, written).entry, written);
+  SqliteConnection beside = *SqliteConnection::Open(path_, std::chrono::seconds(1));
+  ASSERT_TRUE(beside
+                  .Execute("UPDATE entries SET entry = CAST(zeroblob(1000) || substr(entry, 1001) "
+                           "AS BLOB)")
+                  .ok());
+  EXPECT_EQ(store->LookAgain(KeyOf("a"), Access::kLookup, written).entry, written);
+  EXPECT_EQ(metrics_.cache_failures[static_cast<size_t>(CacheFailure::kCorrupt)], 0);
+  // What differs is read: by its generation, or its content alone.
+  ASSERT_TRUE(store->Put(KeyOf("a"), EntryOf("a", 5, 2)).ok());
+  EXPECT_EQ(store->LookAgain(KeyOf("a"), Access::kPeek, written).entry->generation, 2);
+  const auto twin = store->LookAgain(KeyOf("a"), Access::kPeek, EntryOf("a", 6, 2)).entry;
+  EXPECT_EQ(twin->plans[0].plan->explanation.size(), 5u);
+  ASSERT_TRUE(store->Erase(KeyOf("a")).ok());
+  EXPECT_EQ(store->LookAgain(KeyOf("a"), Access::kPeek, twin).entry, nullptr);
+}
+
 TEST_F(SqliteStore, OnlyGetCanTell) {
   const auto store = Opened();
   ASSERT_TRUE(store->Put(KeyOf("a"), EntryOf("a")).ok());

@@ -27,6 +27,11 @@ class ForwardingStore : public PlanStore {
     return Look(key, access).entry;
   }
   PlanAnswer Look(const PlanKey& key, Access access) override { return store_->Look(key, access); }
+  // Of the other one; a store that differs in Look differs here, too, unless it says otherwise.
+  PlanAnswer LookAgainThere(const PlanKey& key, Access access,
+                            const std::shared_ptr<const PlanEntry>& held) {
+    return store_->LookAgain(key, access, held);
+  }
   std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey& key,
                                                          Access access) override {
     return store_->GetNow(key, access);
