@@ -78,12 +78,15 @@ ABSL_FLAG(
     std::string, decisions_file, "",
     "where pins, roll-backs, freezes and deletions are kept, a file of this server alone; empty "
     "for decisions.db beside plans.db, PATH.decisions for --store=sqlite:PATH, nowhere for memory");
-ABSL_FLAG(
-    std::string, redis, "",
-    "a Redis that servers share, behind memory and file: HOST:PORT or a socket's /PATH; empty "
-    "for none");
+ABSL_FLAG(std::string, redis, "",
+          "a Redis that servers share, behind memory and file: HOST:PORT, a socket's /PATH, or "
+          "redis://[[USER][:PASSWORD]@]HOST[:PORT][/DATABASE]; empty for none");
 ABSL_FLAG(std::string, redis_user, "", "user of it that the password is of; empty for the default");
 ABSL_FLAG(std::string, redis_password_file, "", "file that holds its password");
+ABSL_FLAG(
+    std::string, entry_key_file, "",
+    "file of secret keys, a line of 64 hexadecimal digits each: what servers share in Redis is "
+    "sealed under the first and taken under any of them alone; empty for none");
 ABSL_FLAG(absl::Duration, redis_timeout, absl::Milliseconds(50),
           "how long it may not answer; bytes that move have 8 MiB/s beside that");
 ABSL_FLAG(absl::Duration, redis_ttl, absl::Hours(24 * 14),
@@ -146,6 +149,7 @@ const std::vector<std::string>& FlagNames() {
                                                                  "redis",
                                                                  "redis_user",
                                                                  "redis_password_file",
+                                                                 "entry_key_file",
                                                                  "redis_timeout",
                                                                  "redis_ttl",
                                                                  "redis_prefix",

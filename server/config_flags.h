@@ -47,6 +47,7 @@ ABSL_DECLARE_FLAG(std::string, decisions_file);
 ABSL_DECLARE_FLAG(std::string, redis);
 ABSL_DECLARE_FLAG(std::string, redis_user);
 ABSL_DECLARE_FLAG(std::string, redis_password_file);
+ABSL_DECLARE_FLAG(std::string, entry_key_file);
 ABSL_DECLARE_FLAG(absl::Duration, redis_timeout);
 ABSL_DECLARE_FLAG(absl::Duration, redis_ttl);
 ABSL_DECLARE_FLAG(std::string, redis_prefix);

@@ -9,6 +9,7 @@
 #include "absl/flags/reflection.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "server/cache/redis_address.h"
 #include "server/config_flags.h"
 
 namespace stowage {
@@ -35,6 +36,10 @@ std::string WithoutComment(const std::string& line) {
   return line;
 }
 
+std::string Shown(const std::string& flag, const std::string& value) {
+  return flag == "redis" ? WithoutPassword(value) : value;
+}
+
 // So that EffectiveConfig prints what ApplyFile reads.
 bool FileCanHold(const std::string& value) {
   return Stripped(WithoutComment(value)) == value && value.find('\n') == std::string::npos;
@@ -54,7 +59,7 @@ std::string EnvironmentName(const std::string& flag) {
 absl::Status ConfigSources::Set(const FlagValue& flag, const Place& place) {
   if (!FileCanHold(flag.value)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(place.described, "=", flag.value,
+        absl::StrCat(place.described, "=", Shown(flag.name, flag.value),
                      ": must have no blank at its ends, no line break, and no # at its start or "
                      "after a blank"));
   }
@@ -131,8 +136,8 @@ std::string EffectiveConfig(const ConfigSources& sources) {
   std::string text;
   for (const std::string& flag : FlagNames()) {
     if (!MayBeInFile(flag)) continue;
-    absl::StrAppend(&text, flag, " = ", absl::FindCommandLineFlag(flag)->CurrentValue(), "  # ",
-                    sources.Origin(flag), "\n");
+    const std::string value = absl::FindCommandLineFlag(flag)->CurrentValue();
+    absl::StrAppend(&text, flag, " = ", Shown(flag, value), "  # ", sources.Origin(flag), "\n");
   }
   return text;
 }

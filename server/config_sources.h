@@ -55,7 +55,8 @@ class ConfigSources {
 // "STOWAGED_QUEUE_LIMIT" of "queue_limit".
 std::string EnvironmentName(const std::string& flag);
 
-// All flags with their values and origins, as a file that ApplyFile reads.
+// All flags with their values and origins, as a file that ApplyFile reads; with *** for a password in
+// --redis.
 std::string EffectiveConfig(const ConfigSources& sources);
 
 }  // namespace stowage

@@ -5,7 +5,9 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "server/cache/entry_keys.h"
 #include "server/cache/redis_keys.h"
 #include "server/config_checks.h"
 #include "server/config_flags.h"
@@ -65,8 +67,18 @@ absl::StatusOr<std::optional<RedisAddress>> Redis(const ConfigSources& sources) 
   }
   if (text.empty()) return std::optional<RedisAddress>();
   absl::StatusOr<RedisAddress> address = ParseRedisAddress(text);
-  if (!address.ok()) {
-    return FlagError(sources, "redis", text, std::string(address.status().message()));
+  const auto wrong = [&](const std::string& rule) {
+    return FlagError(sources, "redis", WithoutPassword(text), rule);
+  };
+  if (!address.ok()) return wrong(std::string(address.status().message()));
+  if (!address->password.empty() && !password_file.empty()) {
+    return wrong("has a password, and --redis_password_file another one: set one of the two");
+  }
+  if (!address->user.empty() && !user.empty()) {
+    return wrong("has a user, and --redis_user another one: set one of the two");
+  }
+  if (!address->user.empty() && address->password.empty() && password_file.empty()) {
+    return wrong("has a user without a password: needs --redis_password_file, or USER:PASSWORD@");
   }
   if (!password_file.empty()) {
     const absl::StatusOr<std::string> password = ReadSmallFile(password_file);
@@ -77,8 +89,25 @@ absl::StatusOr<std::optional<RedisAddress>> Redis(const ConfigSources& sources) 
     address->password = std::string(absl::StripAsciiWhitespace(*password));
     address->password_file = password_file;
   }
-  address->user = user;
+  if (!user.empty()) address->user = user;
   return std::optional<RedisAddress>(*std::move(address));
+}
+
+// The keys of what is shared, if there are any.
+absl::Status ReadEntryKeys(const ConfigSources& sources, StoreConfig* config) {
+  const std::string file = absl::GetFlag(FLAGS_entry_key_file);
+  if (file.empty()) return absl::OkStatus();
+  const auto wrong = [&](absl::string_view rule) {
+    return FlagError(sources, "entry_key_file", file, std::string(rule));
+  };
+  if (!config->redis) return wrong("needs --redis");
+  const absl::StatusOr<std::string> text = ReadSmallFile(file);
+  auto keys = text.ok() ? EntryKeys::Parse(file, *text) : text.status();
+  if (!keys.ok()) return wrong(keys.status().message());
+  config->entry_key_file = file;
+  config->entry_keys = *std::move(keys);
+  config->reload_interval = absl::ToChronoMilliseconds(absl::GetFlag(FLAGS_reload_interval));
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -92,6 +121,7 @@ absl::StatusOr<StoreConfig> StoreConfigFromFlags(const ConfigSources& sources) {
   config.memory_bytes = Bytes(absl::GetFlag(FLAGS_cache_bytes));
   config.sqlite_bytes = Bytes(absl::GetFlag(FLAGS_sqlite_bytes));
   config.redis = *std::move(redis);
+  if (absl::Status status = ReadEntryKeys(sources, &config); !status.ok()) return status;
   config.redis_timeout = absl::ToChronoNanoseconds(absl::GetFlag(FLAGS_redis_timeout));
   config.redis_time_to_live = absl::ToChronoMilliseconds(absl::GetFlag(FLAGS_redis_ttl));
   config.redis_prefix = absl::GetFlag(FLAGS_redis_prefix);

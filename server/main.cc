@@ -135,7 +135,7 @@ int Serve(ServerConfig config) {
   }
   const auto authenticator = MakeAuthenticator(config.auth, &metrics, &log);
   if (!authenticator.ok()) return Fail(kExitBadFlags, authenticator.status());
-  const absl::StatusOr<Stores> stores = OpenStores(config.store, &metrics);
+  const absl::StatusOr<Stores> stores = OpenStores(config.store, &metrics, &log);
   if (!stores.ok()) return Fail(kExitCannotListen, stores.status());
   config.planning.lease = stores->lease.get();
   WarnOfOpenRedis(config.store, &log);
@@ -150,6 +150,7 @@ int Serve(ServerConfig config) {
   config.rpc.log = &log;
   config.rpc.authenticator = authenticator->get();
   config.rpc.audit = audit->get();
+  config.rpc.reported_steps = stores->reported_steps.get();
   absl::StatusOr<std::unique_ptr<RpcServer>> server =
       RpcServer::Start(config.rpc, &planning, stores->plans.get(), &metrics);
   if (!server.ok()) return Fail(kExitCannotListen, server.status());

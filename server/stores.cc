@@ -9,6 +9,7 @@
 #include "server/cache/metrics_plan_store.h"
 #include "server/cache/redis_plan_store.h"
 #include "server/cache/redis_pool.h"
+#include "server/cache/redis_reported_steps.h"
 #include "server/cache/redis_solve_lease.h"
 #include "server/cache/sqlite_plan_store.h"
 #include "server/cache/tiered_plan_store.h"
@@ -43,17 +44,46 @@ std::shared_ptr<RedisPool> Pool(const StoreConfig& config, ServerMetrics* metric
   return std::make_shared<RedisPool>(connections);
 }
 
+// Null where there is no file of them.
+std::shared_ptr<EntryKeys> EntryKeysOf(const StoreConfig& config) {
+  return config.entry_keys.empty() ? nullptr : std::make_shared<EntryKeys>(config.entry_keys);
+}
+
+// Has new keys hold as they come.
+std::unique_ptr<FileWatcher> Watched(const StoreConfig& config,
+                                     const std::shared_ptr<EntryKeys>& keys, ServerMetrics* metrics,
+                                     Log* log) {
+  const std::string path = config.entry_key_file;
+  const auto use = [path, keys](const std::string& text) {
+    absl::StatusOr<EntryKeys::Keys> parsed = EntryKeys::Parse(path, text);
+    if (parsed.ok()) keys->Set(*std::move(parsed));
+    return parsed.status();
+  };
+  const absl::StatusOr<std::string> now = ReadSmallFile(path);
+  // What it says now may be other than what was read with the flags.
+  if (now.ok()) use(*now).IgnoreError();
+  return std::make_unique<FileWatcher>(
+      WatchedFile{path, [path] { return ReadSmallFile(path); }, use}, now.value_or(""),
+      config.reload_interval, metrics, log);
+}
+
 Stores Redis(const StoreConfig& config, const std::shared_ptr<RedisPool>& pool,
+             const std::shared_ptr<const EntryKeys>& keys,
              const std::shared_ptr<DecisionBook>& book, ServerMetrics* metrics) {
   RedisStoreOptions options;
   options.time_to_live = config.redis_time_to_live;
   options.prefix = config.redis_prefix;
+  options.keys = keys;
   RedisLeaseOptions lease;
   lease.prefix = config.redis_prefix;
+  lease.keyed = keys != nullptr;
   auto plans =
       Counted(std::make_unique<RedisPlanStore>(options, pool, metrics), CacheTier::kRedis, metrics);
-  return {std::make_unique<ComparingPlanStore>(std::move(plans), book),
-          std::make_unique<RedisSolveLease>(lease, pool)};
+  return {
+      std::make_unique<ComparingPlanStore>(std::move(plans), book),
+      std::make_unique<RedisSolveLease>(lease, pool),
+      std::make_unique<RedisReportedSteps>(RedisKeys(config.redis_prefix, keys != nullptr), pool),
+      nullptr};
 }
 
 absl::Status MakeFolder(const StoreConfig& config) {
@@ -69,9 +99,9 @@ absl::Status WithAdvice(const StoreConfig& config, const absl::Status& status) {
                    "the default, means here: set --store=sqlite:PATH or --store=memory"));
 }
 
-absl::StatusOr<std::shared_ptr<DecisionBook>> Decisions(const StoreConfig& config,
-                                                        const std::shared_ptr<RedisPool>& pool,
-                                                        ServerMetrics* metrics) {
+absl::StatusOr<std::shared_ptr<DecisionBook>> Decisions(
+    const StoreConfig& config, const std::shared_ptr<RedisPool>& pool,
+    const std::shared_ptr<const EntryKeys>& keys, ServerMetrics* metrics) {
   std::unique_ptr<DecisionStore> own = std::make_unique<MemoryDecisionStore>();
   if (!config.decisions_path.empty()) {
     auto file = SqliteDecisionStore::Open(config.decisions_path);
@@ -79,7 +109,7 @@ absl::StatusOr<std::shared_ptr<DecisionBook>> Decisions(const StoreConfig& confi
     own = *std::move(file);
   }
   std::unique_ptr<SharedDecisions> shared;
-  if (pool) shared = std::make_unique<RedisDecisions>(config.redis_prefix, pool, metrics);
+  if (pool) shared = std::make_unique<RedisDecisions>(config.redis_prefix, pool, metrics, keys);
   auto book = DecisionBook::Open(std::move(own), std::move(shared), metrics, kFreshness);
   if (!book.ok()) return book.status();
   return std::shared_ptr<DecisionBook>(*std::move(book));
@@ -108,7 +138,7 @@ bool MayLoseDecisions(const StoreConfig& config) {
   return config.redis.has_value() && config.decisions_path.empty();
 }
 
-absl::StatusOr<Stores> OpenStores(const StoreConfig& config, ServerMetrics* metrics) {
+absl::StatusOr<Stores> OpenStores(const StoreConfig& config, ServerMetrics* metrics, Log* log) {
   if (absl::Status made = MakeFolder(config); !made.ok()) return WithAdvice(config, made);
   const std::shared_ptr<RedisPool> pool = Pool(config, metrics);
   std::unique_ptr<PlanStore> file;
@@ -117,12 +147,14 @@ absl::StatusOr<Stores> OpenStores(const StoreConfig& config, ServerMetrics* metr
     if (!opened.ok()) return WithAdvice(config, opened.status());
     file = *std::move(opened);
   }
-  const auto book = Decisions(config, pool, metrics);
+  const std::shared_ptr<EntryKeys> keys = pool ? EntryKeysOf(config) : nullptr;
+  const auto book = Decisions(config, pool, keys, metrics);
   if (!book.ok()) return book.status();
   std::optional<std::chrono::nanoseconds> freshness;
   Stores stores;
   if (pool) {
-    stores = Redis(config, pool, *book, metrics);
+    stores = Redis(config, pool, keys, *book, metrics);
+    if (keys) stores.entry_key_file = Watched(config, keys, metrics, log);
     freshness = kFreshness;
   }
   std::unique_ptr<PlanStore>& store = stores.plans;

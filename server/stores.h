@@ -9,10 +9,14 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "server/cache/entry_keys.h"
 #include "server/cache/plan_store.h"
 #include "server/cache/redis_connection.h"
+#include "server/cache/reported_steps.h"
 #include "server/cache/solve_lease.h"
+#include "server/log/log.h"
 #include "server/metrics/server_metrics.h"
+#include "server/rpc/file_watcher.h"
 
 namespace stowage {
 
@@ -26,12 +30,17 @@ struct StoreConfig {
   std::chrono::nanoseconds redis_timeout{};
   std::chrono::milliseconds redis_time_to_live{};
   std::string redis_prefix;
+  std::string entry_key_file;  // read again and again; empty: none
+  EntryKeys::Keys entry_keys;  // that it says at the start
+  std::chrono::milliseconds reload_interval = std::chrono::seconds(10);
   int threads = 8;  // that may ask at once, so that none waits for another one's connection
 };
 
 struct Stores {
   std::unique_ptr<PlanStore> plans;
-  std::unique_ptr<SolveLease> lease;  // null: no other server shares the plans
+  std::unique_ptr<SolveLease> lease;              // null: no other server shares the plans
+  std::unique_ptr<ReportedSteps> reported_steps;  // null, as well
+  std::unique_ptr<FileWatcher> entry_key_file;
 };
 
 // Whether everyone who reaches its host may read and write the Redis: it is of another machine, and
@@ -44,8 +53,9 @@ bool MayLoseDecisions(const StoreConfig& config);
 
 // Each tier counted, and what was decided applied over all (server/decisions). The status of a file
 // that cannot be opened, or that another process has; a Redis that is away is no error: it costs hits.
-// `metrics` outlives both.
-absl::StatusOr<Stores> OpenStores(const StoreConfig& config, ServerMetrics* metrics);
+// A null log is told nothing; it and `metrics` outlive what is opened.
+absl::StatusOr<Stores> OpenStores(const StoreConfig& config, ServerMetrics* metrics,
+                                  Log* log = nullptr);
 
 }  // namespace stowage
 

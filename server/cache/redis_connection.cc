@@ -14,8 +14,6 @@
 #include <limits>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
@@ -50,7 +48,22 @@ void AppendFormatted(const RedisCommand& command, std::string* bytes) {
   redisFreeCommand(formatted);
 }
 
-std::string FirstWord(const std::string& text) { return text.substr(0, text.find(' ')); }
+std::string FirstWord(absl::string_view text) {
+  return std::string(text.substr(0, text.find(' ')));
+}
+
+// The first word of an error; of one in a script, that of the command that failed, which Redis before 7 says
+// within another one: "ERR Error running script (call to f_0a1b): @user_script:3: -READONLY You can't ...".
+std::string WordOf(absl::string_view error) {
+  constexpr absl::string_view kPlace = "@user_script:";
+  const size_t place = error.rfind(kPlace);
+  if (FirstWord(error) != "ERR" || place == absl::string_view::npos) return FirstWord(error);
+  absl::string_view rest = error.substr(place + kPlace.size());
+  rest.remove_prefix(std::min(rest.find_first_not_of("0123456789: -"), rest.size()));
+  const std::string word = FirstWord(rest);
+  const bool is_code = !word.empty() && std::all_of(word.begin(), word.end(), absl::ascii_isupper);
+  return is_code ? word : FirstWord(error);
+}
 
 RedisReply Converted(const redisReply& reply) {
   RedisReply converted;
@@ -72,7 +85,7 @@ RedisReply Converted(const redisReply& reply) {
       break;
     case REDIS_REPLY_ERROR:
       converted.kind = RedisReply::Kind::kError;
-      converted.text = FirstWord(std::string(reply.str, static_cast<size_t>(reply.len)));
+      converted.text = WordOf(absl::string_view(reply.str, static_cast<size_t>(reply.len)));
       break;
     default:
       break;
@@ -127,27 +140,6 @@ timeval TimevalUntil(Clock::time_point deadline) {
 }
 
 }  // namespace
-
-absl::StatusOr<RedisAddress> ParseRedisAddress(const std::string& text) {
-  RedisAddress address;
-  if (!text.empty() && text.front() == '/') {
-    address.host_or_path = text;
-    return address;
-  }
-  const size_t colon = text.rfind(':');
-  const bool whole =
-      colon != std::string::npos && absl::SimpleAtoi(text.substr(colon + 1), &address.port);
-  std::string host = text.substr(0, whole ? colon : 0);
-  if (absl::StartsWith(host, "[") && absl::EndsWith(host, "]")) {
-    host = host.substr(1, host.size() - 2);
-  }
-  if (host.empty() || address.port < 1 || address.port > 65535) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", text, "' is neither host:port nor the path of a socket"));
-  }
-  address.host_or_path = host;
-  return address;
-}
 
 absl::Status StatusOf(const RedisReply& reply) {
   if (reply.kind != RedisReply::Kind::kError) return absl::OkStatus();

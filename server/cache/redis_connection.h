@@ -15,27 +15,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/cache/redis_address.h"
 
 struct redisContext;
 
 namespace stowage {
-
-struct RedisAddress {
-  // A host's address or name, or the path of a unix socket. To resolve a name may take longer than
-  // any time-out here: prefer an address, or a name that is known locally.
-  std::string host_or_path;
-  int port = 0;          // 0: a unix socket
-  std::string user;      // may be empty: the default one
-  std::string password;  // may be empty; appears in no message
-  // Where there is one, each new connection takes the password that it says by then, without blanks around
-  // it: one that is changed there and in Redis holds without a restart. If it cannot be read, or says
-  // nothing, `password` holds.
-  std::string password_file = "";
-  int database = 0;
-};
-
-// "host:port", "[address]:port" or "/path/of/a/socket". INVALID_ARGUMENT for anything else.
-absl::StatusOr<RedisAddress> ParseRedisAddress(const std::string& text);
 
 // The first word of what a server says that has become a replica.
 inline constexpr char kReplicaRefuses[] = "READONLY";
@@ -46,7 +30,7 @@ struct RedisReply {
   enum class Kind { kNothing, kInteger, kText, kList, kError };
   Kind kind = Kind::kNothing;
   int64_t integer = 0;
-  std::string text;  // of an error: its first word, such as "WRONGTYPE", nothing else
+  std::string text;  // of an error: its word, such as "WRONGTYPE", nothing else
   std::vector<RedisReply> list;
 };
 

@@ -37,9 +37,9 @@ std::optional<PlanKey> ParseSuffix(const std::string& text) {
 
 }  // namespace
 
-RedisKeys::RedisKeys(const std::string& prefix)
-    : base_(absl::StrCat(prefix, ":v", kEntryVersion, ":")),
-      decided_(absl::StrCat(prefix, ":decided:v1:")) {}
+RedisKeys::RedisKeys(const std::string& prefix, bool keyed)
+    : base_(absl::StrCat(prefix, ":v", kEntryVersion, keyed ? "m:" : ":")),
+      decided_(absl::StrCat(prefix, ":decided:v1", keyed ? "m:" : ":")) {}
 
 std::string RedisKeys::Plan(const PlanKey& key) const {
   return absl::StrCat(base_, kPlan, Suffix(key));
@@ -52,6 +52,12 @@ std::string RedisKeys::Gone(const PlanKey& key) const {
 std::string RedisKeys::Lease(const PlanKey& key, const std::optional<Bytes>& budget) const {
   return absl::StrCat(base_, "lease:", Suffix(key), ":",
                       budget ? absl::StrCat(budget->value()) : "all");
+}
+
+std::string RedisKeys::Steps(const PlanKey& key, Bytes budget, int64_t revision,
+                             uint64_t job) const {
+  return absl::StrCat(base_, "steps:", Suffix(key), ":", budget.value(), ":", revision, ":",
+                      absl::Hex(job, absl::kZeroPad16));
 }
 
 std::string RedisKeys::Index(const std::optional<std::string>& tenant) const {

@@ -4,6 +4,7 @@
 //   stowage:v1:of:<tenant>, stowage:v1:all                         index of the plans of one tenant, of all
 //   stowage:v1:gone:<encoding version>:<digest in hex>             an Erase, remembered for a while
 //   stowage:v1:lease:<encoding version>:<digest in hex>:<budget>   the token of who solves it
+//   stowage:v1:steps:<version>:<digest>:<budget>:<revision>:<job>  most steps that the job reported on the plan
 //   stowage:decided:v1:key:<encoding version>:<digest in hex>      hash: what was decided about it
 //   stowage:decided:v1:told:<server>                               the server's mark
 //
@@ -11,12 +12,16 @@
 // each plan, in the order of keys, and one more, "!", before them: with it the index lacks none. Members
 // that begin with "#" are of walks that make it.
 //
+// Servers with keys of their own (entry_keys.h) have v1m for v1, and share nothing with those without: neither takes
+// the other's entries for damaged.
+//
 // "stowage" may be another prefix; v1 is the entries' format version, so that servers of two
 // formats share a Redis without reading, or replacing, each other's entries. Decisions have a version of
 // their own in each record (server/decisions): no format of entries may lose them.
 #ifndef STOWAGE_SERVER_CACHE_REDIS_KEYS_H_
 #define STOWAGE_SERVER_CACHE_REDIS_KEYS_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -28,12 +33,15 @@ namespace stowage {
 class RedisKeys {
  public:
   // `prefix` is of letters, digits, '_', '-', '.' and ':' (see IsRedisPrefix).
-  explicit RedisKeys(const std::string& prefix);
+  // `keyed`: of servers that seal under a key.
+  explicit RedisKeys(const std::string& prefix, bool keyed = false);
 
   std::string Plan(const PlanKey& key) const;
   std::string Gone(const PlanKey& key) const;
   // No budget: all of them at once.
   std::string Lease(const PlanKey& key, const std::optional<Bytes>& budget) const;
+
+  std::string Steps(const PlanKey& key, Bytes budget, int64_t revision, uint64_t job) const;
 
   // The index of that tenant's plans, or of all plans.
   std::string Index(const std::optional<std::string>& tenant) const;

@@ -160,7 +160,7 @@ int64_t FieldOf(const std::string& info, const std::string& name) {
 RedisPlanStore::RedisPlanStore(const RedisStoreOptions& options, std::shared_ptr<RedisPool> pool,
                                ServerMetrics* metrics)
     : options_(options),
-      keys_(options.prefix),
+      keys_(options.prefix, options.keys != nullptr),
       pool_(std::move(pool)),
       metrics_(metrics) {}
 
@@ -184,7 +184,8 @@ PlanAnswer RedisPlanStore::LookAgain(const PlanKey& key, Access access,
   if (!held) return Look(key, access);
   const auto known = known_.Find(key);
   if (known && known->entry == held) return Compare(key, access, *known);
-  return Compare(key, access, {held, StampOf(*held)});
+  const std::string bytes = SealUnder(options_.keys.get(), keys_.Plan(key), EncodeEntry(*held));
+  return Compare(key, access, {held, {held->generation, SealOf(bytes)}});
 }
 
 PlanAnswer RedisPlanStore::Compare(const PlanKey& key, Access access,
@@ -243,7 +244,9 @@ PlanAnswer RedisPlanStore::Read(const PlanKey& key, Access access) {
 PlanAnswer RedisPlanStore::Decoded(const PlanKey& key, std::vector<RedisReply> fields) {
   const std::string& generation = fields[0].text;
   const std::string seal = SealOf(fields[1].text);
-  auto entry = DecodeEntry(key, std::move(fields[1].text));
+  absl::StatusOr<std::string> bytes =
+      OpenUnder(options_.keys.get(), keys_.Plan(key), std::move(fields[1].text));
+  auto entry = bytes.ok() ? DecodeEntry(key, *std::move(bytes)) : bytes.status();
   int64_t beside = 0;
   if (entry.ok() && absl::SimpleAtoi(generation, &beside) && (*entry)->generation == beside) {
     if (fields[2].kind != RedisReply::Kind::kText) Adopt(key, generation, (*entry)->tenant);
@@ -294,7 +297,8 @@ absl::Status RedisPlanStore::Write(const PlanKey& key, std::shared_ptr<const Pla
   if (!fit.ok()) return fit.status();
   const std::string& tenant = fit->entry->tenant;
   const std::string generation = absl::StrCat(fit->entry->generation);
-  const std::string sealed = EncodeEntry(*fit->entry);
+  const std::string sealed =
+      SealUnder(options_.keys.get(), keys_.Plan(key), EncodeEntry(*fit->entry));
   const auto replies =
       pool_->Run({{"EVAL", absl::StrCat(kIndex, kWrite), "4", keys_.Plan(key), keys_.Gone(key),
                    keys_.Index(tenant), keys_.Index(std::nullopt), generation, sealed,

@@ -8,7 +8,8 @@
 // trip of its own, so that most lookups write nothing.
 //
 // An entry that this server still holds is not moved again: whether it is what is there, its generation
-// and its seal say, some 50 bytes.
+// and its seal say, some 50 bytes. Where servers have keys, entries are sealed under them once more
+// (entry_keys.h), and what is sealed under none of them is damaged.
 //
 // Each write puts the key into an index of its tenant and one of all (redis_keys.h), so that a page of
 // keys is one round trip and costs its page. An index that Redis has evicted, or that nobody has made
@@ -30,6 +31,7 @@
 #include <string>
 #include <vector>
 
+#include "server/cache/entry_keys.h"
 #include "server/cache/known_entries.h"
 #include "server/cache/plan_store.h"
 #include "server/cache/redis_keys.h"
@@ -51,6 +53,7 @@ struct RedisStoreOptions {
   std::chrono::milliseconds index_age = std::chrono::hours(24);
   // How old what stats() says may be.
   std::chrono::milliseconds stats_age = std::chrono::seconds(1);
+  std::shared_ptr<const EntryKeys> keys;  // null: none
 };
 
 // Thread-safe. A round trip takes RedisOptions::timeout at most. A Get that finds an entry is one,

@@ -108,7 +108,7 @@ class RedisSolveLease::Held final : public HeldLease {
 
 RedisSolveLease::RedisSolveLease(const RedisLeaseOptions& options, std::shared_ptr<RedisPool> pool)
     : options_(options),
-      keys_(options.prefix),
+      keys_(options.prefix, options.keyed),
       pool_(std::move(pool)),
       renewals_(std::make_shared<Renewals>(pool_, options.time_to_live)) {}
 

@@ -19,6 +19,7 @@ namespace stowage {
 struct RedisLeaseOptions {
   std::string prefix = "stowage";  // see IsRedisPrefix
   std::chrono::milliseconds time_to_live = std::chrono::seconds(5);
+  bool keyed = false;  // see RedisKeys
 };
 
 class RedisSolveLease final : public SolveLease {

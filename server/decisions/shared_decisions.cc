@@ -1,5 +1,6 @@
 #include "server/decisions/shared_decisions.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <random>
@@ -73,11 +74,16 @@ std::string RandomName() {
 }  // namespace
 
 RedisDecisions::RedisDecisions(const std::string& prefix, std::shared_ptr<RedisPool> pool,
-                               ServerMetrics* metrics)
-    : keys_(prefix),
+                               ServerMetrics* metrics, std::shared_ptr<const EntryKeys> entry_keys)
+    : entry_keys_(std::move(entry_keys)),
+      keys_(prefix, entry_keys_ != nullptr),
       mark_(keys_.DecisionMark(RandomName())),
       pool_(std::move(pool)),
       metrics_(metrics) {}
+
+std::string RedisDecisions::NameOf(const PlanKey& key, const std::string& field) const {
+  return absl::StrCat(keys_.Decisions(key), "/", field);
+}
 
 absl::StatusOr<RedisReply> RedisDecisions::Run(const RedisCommand& command) {
   return Answered(pool_->Run({command}));
@@ -120,9 +126,14 @@ absl::StatusOr<std::vector<Decision>> RedisDecisions::Read(const PlanKey& key,
   const absl::StatusOr<RedisReply> reply = Run(command);
   if (!reply.ok()) return reply.status();
   std::vector<Decision> read;
-  for (const RedisReply& value : reply->list) {
+  for (size_t i = 0; i < reply->list.size() && i < ids.size(); ++i) {
+    const RedisReply& value = reply->list[i];
     if (value.text.size() < kHeadDigits) continue;
-    absl::StatusOr<Decision> decision = DecodeDecision(key, value.text.substr(kHeadDigits));
+    const absl::StatusOr<std::string> opened =
+        OpenUnder(entry_keys_.get(), NameOf(key, FieldOf(ids[i])), value.text);
+    absl::StatusOr<Decision> decision =
+        opened.ok() ? DecodeDecision(key, opened->substr(std::min(opened->size(), kHeadDigits)))
+                    : opened.status();
     if (decision.ok()) {
       read.push_back(*std::move(decision));
     } else {
@@ -135,10 +146,12 @@ absl::StatusOr<std::vector<Decision>> RedisDecisions::Read(const PlanKey& key,
 absl::Status RedisDecisions::Tell(const PlanKey& key, const std::vector<Decision>& decisions) {
   RedisCommand command = {"EVAL", kTell, "1", keys_.Decisions(key)};
   for (const Decision& decision : decisions) {
-    command.push_back(FieldOf(IdOf(decision)));
-    command.push_back(absl::StrCat(absl::Dec(decision.stamp, absl::kZeroPad19),
-                                   absl::Dec(decision.generation, absl::kZeroPad16),
-                                   EncodeDecision(key, decision)));
+    const std::string field = FieldOf(IdOf(decision));
+    command.push_back(field);
+    command.push_back(SealUnder(entry_keys_.get(), NameOf(key, field),
+                                absl::StrCat(absl::Dec(decision.stamp, absl::kZeroPad19),
+                                             absl::Dec(decision.generation, absl::kZeroPad16),
+                                             EncodeDecision(key, decision))));
   }
   return Run(command).status();
 }

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/cache/entry_keys.h"
 #include "server/cache/redis_keys.h"
 #include "server/cache/redis_pool.h"
 #include "server/decisions/decision.h"
@@ -43,8 +44,9 @@ class SharedDecisions {
 class RedisDecisions final : public SharedDecisions {
  public:
   // `metrics` outlives this object.
-  RedisDecisions(const std::string& prefix, std::shared_ptr<RedisPool> pool,
-                 ServerMetrics* metrics);
+  // With keys, what stands there under none of them is damaged (entry_keys.h).
+  RedisDecisions(const std::string& prefix, std::shared_ptr<RedisPool> pool, ServerMetrics* metrics,
+                 std::shared_ptr<const EntryKeys> entry_keys = nullptr);
 
   absl::StatusOr<std::vector<Decision>> Heads(const PlanKey& key) override;
   absl::StatusOr<std::vector<Decision>> Read(const PlanKey& key,
@@ -58,6 +60,10 @@ class RedisDecisions final : public SharedDecisions {
   // The one reply; failures are counted.
   absl::StatusOr<RedisReply> Answered(const absl::StatusOr<std::vector<RedisReply>>& replies);
 
+  // What the field of the key's hash is sealed as.
+  std::string NameOf(const PlanKey& key, const std::string& field) const;
+
+  const std::shared_ptr<const EntryKeys> entry_keys_;
   const RedisKeys keys_;
   const std::string mark_;
   const std::shared_ptr<RedisPool> pool_;

@@ -12,6 +12,7 @@ namespace stowage {
 namespace {
 
 constexpr size_t kMostKeysPerPage = 1000;
+constexpr size_t kMostCountedReports = 32768;
 
 bool MaySee(const AdminCaller& caller, const PlanEntry& entry) {
   return caller.all_tenants || entry.tenant == caller.tenant;
@@ -81,8 +82,12 @@ double Seconds(Nanos nanos) { return static_cast<double>(nanos.value()) / 1e9; }
 
 }  // namespace
 
-PlanAdmin::PlanAdmin(PlanStore* store, ServerMetrics* metrics, AuditLog* audit)
-    : store_(store), metrics_(metrics), audit_(audit) {}
+PlanAdmin::PlanAdmin(PlanStore* store, ServerMetrics* metrics, AuditLog* audit,
+                     ReportedSteps* reported_steps)
+    : store_(store),
+      metrics_(metrics),
+      audit_(audit),
+      counted_(kMostCountedReports, reported_steps) {}
 
 std::shared_ptr<const PlanEntry> PlanAdmin::Find(const AdminCaller& caller, const PlanKey& key) {
   std::shared_ptr<const PlanEntry> entry = store_->Get(key, Access::kVisit);
@@ -232,8 +237,9 @@ void PlanAdmin::CountReport(const AdminCaller& caller, const stowage::Report& re
   const Simulation& predicted = judgement.plan->prediction;
   ExecutionCost cost;
   cost.steps = static_cast<double>(
-      counted_.Count(report.key, judgement.plan->budget, judgement.plan->revision,
-                     JobHash(report.job, report.identity), report.steps, judgement.new_steps));
+      counted_.Count({report.key, judgement.plan->budget, judgement.plan->revision,
+                      JobHash(report.job, report.identity)},
+                     report.steps, judgement.new_steps));
   cost.recompute_seconds = cost.steps * Seconds(predicted.recompute_time + predicted.idle_time);
   cost.bytes_freed = std::max(0.0, static_cast<double>(entry.store_all.peak.value()) -
                                        static_cast<double>(report.peak.value()));

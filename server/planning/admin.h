@@ -52,8 +52,10 @@ struct EntryPage {
 
 class PlanAdmin {
  public:
-  // The pointers outlive this object; `audit` may be null.
-  PlanAdmin(PlanStore* store, ServerMetrics* metrics, AuditLog* audit);
+  // The pointers outlive this object; `audit` may be null, and `reported_steps`, of the servers that share the
+  // store, where it is this one's alone.
+  PlanAdmin(PlanStore* store, ServerMetrics* metrics, AuditLog* audit,
+            ReportedSteps* reported_steps = nullptr);
 
   // At most `limit` entries after `after`. Takes the keys of the caller's tenant from the store, so that
   // a page costs its page. Where the store does not know of all keys whose they are (plan_store.h), or

@@ -13,23 +13,27 @@
 #include <utility>
 
 #include "absl/hash/hash.h"
+#include "server/cache/reported_steps.h"
 #include "solvers/model/canonical.h"
 #include "solvers/model/units.h"
 
 namespace stowage {
 
-// Thread-safe. O(1) a report. Remembers the last `most` and up to as many before them, some 6 MB of the default.
+// Thread-safe. O(1) a report, and one question to the servers' own. Remembers the last `most` and up to as many
+// before them, some 6 MB of the default.
 class CountedSteps {
  public:
-  explicit CountedSteps(size_t most = 32768) : most_(most) {}
+  // `shared` is what several servers know together, and outlives this object; null: there is only this one.
+  explicit CountedSteps(size_t most = 32768, ReportedSteps* shared = nullptr)
+      : most_(most), shared_(shared) {}
 
   // Of `steps` those that the job has not reported on that plan before, and of which `unknown` are new as
   // far as the entry can tell.
-  int64_t Count(const PlanKey& key, Bytes budget, int64_t revision, uint64_t job, int64_t steps,
-                int64_t unknown) {
-    const Report report(key, budget, revision, job);
-    std::lock_guard<std::mutex> lock(mutex_);
+  int64_t Count(const ReportedPlan& plan, int64_t steps, int64_t unknown) {
+    const Report report(plan.key, plan.budget, plan.revision, plan.job);
     int64_t before = 0;
+    if (shared_ != nullptr) before = shared_->Raise(plan, steps).value_or(0);
+    std::lock_guard<std::mutex> lock(mutex_);
     for (const Reported* reported : {&latest_, &earlier_}) {
       const auto found = reported->find(report);
       if (found != reported->end()) before = std::max(before, found->second);
@@ -54,6 +58,7 @@ class CountedSteps {
   using Reported = std::unordered_map<Report, int64_t, Hash>;
 
   const size_t most_;
+  ReportedSteps* const shared_;
   std::mutex mutex_;
   Reported latest_, earlier_;
 };

@@ -78,7 +78,7 @@ PlanRpcService::PlanRpcService(const RequestLimits& limits, const std::string& v
       version_(version),
       planning_(planning),
       monitor_(monitor),
-      admin_(store, monitor.metrics, monitor.audit),
+      admin_(store, monitor.metrics, monitor.audit, monitor.reported_steps),
       handlers_(limits, &admin_),
       replies_(kReplyBytes) {}
 

@@ -12,6 +12,7 @@
 #include "server/log/log.h"
 #include "server/metrics/server_metrics.h"
 #include "server/planning/audit_log.h"
+#include "server/planning/counted_steps.h"
 #include "server/rpc/authenticator.h"
 #include "server/rpc/identity.h"
 #include "solvers/model/canonical.h"
@@ -24,6 +25,7 @@ struct RpcMonitor {
   Log* log = nullptr;                            // null: nothing is logged
   const Authenticator* authenticator = nullptr;  // null: everyone may do everything
   AuditLog* audit = nullptr;                     // null: there is none
+  ReportedSteps* reported_steps = nullptr;       // null: no other server shares the plans
 };
 
 class RpcRecord {

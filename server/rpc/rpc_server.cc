@@ -82,7 +82,8 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const RpcServerOptio
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
 
-  const RpcMonitor monitor{metrics, options.log, options.authenticator, options.audit};
+  const RpcMonitor monitor{metrics, options.log, options.authenticator, options.audit,
+                           options.reported_steps};
   std::unique_ptr<RpcServer> server(new RpcServer(
       std::make_unique<PlanRpcService>(options.limits, options.version, planning, store, monitor)));
   if (options.tls.enabled()) {

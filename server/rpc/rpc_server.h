@@ -41,6 +41,8 @@ struct RpcServerOptions {
   // Null: everyone may do everything. Needs TLS or an address of this machine, and a log.
   const Authenticator* authenticator = nullptr;
   AuditLog* audit = nullptr;  // null: there is none
+  ReportedSteps* reported_steps =
+      nullptr;  // of the servers that share the store; null: it is this one's
 };
 
 class RpcServer {

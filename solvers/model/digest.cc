@@ -1,6 +1,9 @@
 #include "solvers/model/digest.h"
 
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -38,6 +41,17 @@ Digest Sha256(const std::string& bytes) {
   Hasher hasher;
   hasher.Update(bytes.data(), bytes.size());
   return hasher.Finish();
+}
+
+Digest KeyedSha256(const std::string& key, const std::string& bytes) {
+  std::array<uint8_t, Digest::kSize> mac{};
+  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+       reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), mac.data(), nullptr);
+  return Digest(mac);
+}
+
+bool SameSecretly(const Digest& a, const Digest& b) {
+  return CRYPTO_memcmp(a.bytes().data(), b.bytes().data(), Digest::kSize) == 0;
 }
 
 std::optional<Digest> DigestFromHex(const std::string& hex) {

@@ -53,6 +53,12 @@ class Hasher {
 
 Digest Sha256(const std::string& bytes);
 
+// HMAC-SHA256 (RFC 2104): who does not have the key makes none that is right.
+Digest KeyedSha256(const std::string& key, const std::string& bytes);
+
+// As ==, in a time that says nothing about where they differ.
+bool SameSecretly(const Digest& a, const Digest& b);
+
 // Digests as programs write them into text.
 
 // Only what Digest::ToHex writes: 64 digits, small letters.

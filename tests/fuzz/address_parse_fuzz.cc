@@ -38,8 +38,10 @@ void CheckRedis(const std::string& text) {
   Require(!address->host_or_path.empty(), "there is a host or a path", text);
   Require(address->port >= 0 && address->port <= 65535, "a port is one", text);
   Require((address->port == 0) == (text[0] == '/'), "a path has no port", text);
+  Require(address->database >= 0, "a database is a number", text);
+  if (absl::StartsWith(text, "redis://")) return;
   Require(address->user.empty() && address->password.empty() && address->database == 0,
-          "an address says nothing else", text);
+          "what is no URL says nothing else", text);
 }
 
 }  // namespace

@@ -67,6 +67,31 @@ absl::StatusOr<std::vector<RedisReply>> Ask(const RedisAddress& address, millise
   return (*connection)->Run({{"GET", "x"}}, Clock::now() + timeout, size_t{16} << 20);
 }
 
+// Redis 6 says what a script ran into within an error of its own; Redis 7 says it first.
+TEST(RedisConnection, AnErrorInAScriptIsWhatTheCommandSaid) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"READONLY You can't write against a read only replica.", "READONLY"},
+      {"READONLY You can't write against a read only replica. script: ab, on @user_script:9.",
+       "READONLY"},
+      {"ERR Error running script (call to f_ab): @user_script:9: @user_script: 9: -READONLY You "
+       "can't write against a read only replica.",
+       "READONLY"},
+      {"ERR Error running script (call to f_ab): @user_script: 4: -OOM command not allowed when "
+       "used memory > 'maxmemory'.",
+       "OOM"},
+      {"ERR Error running script (call to f_ab): @user_script:1: user_script:1: attempt to index",
+       "ERR"},
+      {"ERR wrong number of arguments", "ERR"},
+  };
+  for (const auto& [said, word] : cases) {
+    Answering server([said = std::string(said)](int client) { Say(client, "-" + said + "\r\n"); });
+    const auto replies = Ask(server.address, std::chrono::seconds(10));
+    ASSERT_TRUE(replies.ok()) << replies.status();
+    EXPECT_EQ(replies->front().kind, RedisReply::Kind::kError);
+    EXPECT_EQ(replies->front().text, word) << said;
+  }
+}
+
 // 8 MiB in a quarter of a second: 32 MiB/s.
 TEST(RedisConnection, ALargeReplyThatGoesOnPassing) {
   constexpr size_t kChunks = 64, kChunk = size_t{128} << 10;

@@ -2,11 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 
 #include "server/cache/entry_codec.h"
+#include "server/cache/entry_keys.h"
 #include "server/cache/memory_plan_store.h"
+#include "server/cache/redis_reported_steps.h"
 #include "server/cache/tiered_plan_store.h"
 #include "tests/server/cache/plan_store_conformance.h"
 #include "tests/server/cache/redis_server.h"
@@ -84,6 +88,88 @@ TEST_F(RedisPlanStoreTest, NamesSayFormatAndEncoding) {
                        ":plan:" + std::to_string(kEncodingVersion) + ":" + kKey.digest.ToHex());
   ASSERT_TRUE(store_->Put(kKey, EntryOf("a")).ok());
   EXPECT_EQ(Ask({"EXISTS", name_}), 1);
+}
+
+std::shared_ptr<EntryKeys> KeysOf(char digit) {
+  return std::make_shared<EntryKeys>(EntryKeys::Keys{std::string(32, digit)});
+}
+
+RedisStoreOptions Under(const std::shared_ptr<EntryKeys>& keys) {
+  RedisStoreOptions options;
+  options.keys = keys;
+  return options;
+}
+
+// Whoever can write to Redis, and has no key, makes nothing that a server takes for an entry.
+TEST_F(RedisPlanStoreTest, WithAKeyWhatIsNotSealedUnderItIsNoEntry) {
+  const auto keyed = Store(&metrics_, Under(KeysOf('k'))),
+             same = Store(&metrics_, Under(KeysOf('k')));
+  ASSERT_TRUE(keyed->Put(kKey, EntryOf("a", 50)).ok());
+  const auto found = same->Get(kKey, Access::kLookup);
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(EncodeEntry(*found), EncodeEntry(*EntryOf("a", 50)));
+  const std::string name = RedisKeys("stowage", true).Plan(kKey);
+  const RedisReply sealed = Server()->Ask({"HGET", name, "v"});
+  // Sealed by a program of ours without the key; under another key; another entry's own bytes.
+  ASSERT_TRUE(Store(&metrics_, Under(KeysOf('x')))->Put(KeyOf("b"), EntryOf("b")).ok());
+  const std::string other =
+      Server()->Ask({"HGET", RedisKeys("stowage", true).Plan(KeyOf("b")), "v"}).text;
+  int64_t refused = 0;
+  for (const std::string& forged :
+       {EncodeEntry(*EntryOf("a", 60)), EncodeEntry(*EntryOf("a", 60)) + std::string(32, 'm'),
+        KeysOf('x')->Seal(name, EncodeEntry(*EntryOf("a", 60))), other, std::string("short")}) {
+    Ask({"HSET", name, "g", "1", "v", forged, "t", ""});
+    const auto fresh = Store(&metrics_, Under(KeysOf('k')));
+    EXPECT_EQ(fresh->Get(kKey, Access::kLookup), nullptr);
+    EXPECT_EQ(Failures(CacheFailure::kCorrupt), ++refused);
+    EXPECT_EQ(Ask({"EXISTS", name}), 0) << "a new one must not fail on it";
+  }
+  Ask({"HSET", name, "g", "1", "v", sealed.text, "t", ""});
+  EXPECT_NE(Store(&metrics_, Under(KeysOf('k')))->Get(kKey, Access::kLookup), nullptr);
+}
+
+// So that neither takes the other's for damage, and deletes it.
+TEST_F(RedisPlanStoreTest, ServersWithAKeyAndWithoutShareNothing) {
+  const auto keyed = Store(&metrics_, Under(KeysOf('k')));
+  ASSERT_TRUE(store_->Put(kKey, EntryOf("a")).ok());
+  EXPECT_EQ(keyed->Get(kKey, Access::kLookup), nullptr);
+  ASSERT_TRUE(keyed->Put(kKey, EntryOf("a", 9)).ok());
+  EXPECT_EQ(Store(&metrics_)->Get(kKey, Access::kLookup)->plans[0].plan->explanation, "");
+  EXPECT_EQ(keyed->List(std::nullopt, 10).value().size(), 1u);
+  EXPECT_EQ(Failures(CacheFailure::kCorrupt) + Failures(CacheFailure::kForeign), 0);
+}
+
+TEST_F(RedisPlanStoreTest, AKeyRotatesWithoutLosingEntries) {
+  const std::string old(32, 'o'), young(32, 'y');
+  const auto keys = std::make_shared<EntryKeys>(EntryKeys::Keys{old});
+  const auto node = Store(&metrics_, Under(keys));
+  ASSERT_TRUE(node->Put(kKey, EntryOf("a")).ok());
+  keys->Set({young, old});
+  EXPECT_NE(node->Get(kKey, Access::kLookup), nullptr);
+  ASSERT_TRUE(node->Replace(kKey, 1, EntryOf("a", 0, 2), Durability::kBestEffort).ok());
+  keys->Set({young});
+  EXPECT_NE(Store(&metrics_, Under(keys))->Get(kKey, Access::kLookup), nullptr);
+  EXPECT_EQ(Failures(CacheFailure::kCorrupt), 0);
+}
+
+TEST_F(RedisPlanStoreTest, StepsAreRaisedAcrossServersAndStrangeValuesGiveWay) {
+  const RedisKeys keys("stowage");
+  RedisReportedSteps one(keys, Server()->Pool()), two(keys, Server()->Pool());
+  const ReportedPlan plan{kKey, Bytes(1500), 2, 77};
+  EXPECT_EQ(one.Raise(plan, 10), 0);
+  EXPECT_EQ(two.Raise(plan, 25), 10);
+  EXPECT_EQ(one.Raise(plan, 5), 25);
+  EXPECT_EQ(two.Raise(plan, 100'000'000), 25);
+  EXPECT_EQ(one.Raise(plan, 1), 100'000'000);
+  EXPECT_EQ(one.Raise({kKey, Bytes(1500), 3, 77}, 1), 0);
+  const std::string name = keys.Steps(kKey, Bytes(1500), 2, 77);
+  EXPECT_GT(Ask({"PTTL", name}), 0);
+  Ask({"DEL", name});
+  Ask({"RPUSH", name, "list"});
+  EXPECT_EQ(one.Raise(plan, 10), 0);
+  Ask({"SET", name, "text"});
+  EXPECT_EQ(one.Raise(plan, 10), 0);
+  EXPECT_EQ(one.Raise(plan, 10), 10);
 }
 
 TEST_F(RedisPlanStoreTest, WhatIsNoPlanIsNotListed) {

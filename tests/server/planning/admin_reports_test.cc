@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <fstream>
 #include <functional>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
 
 #include "server/planning/admin.h"
 #include "server/planning/planning_error.h"
@@ -70,7 +74,7 @@ TEST_F(PlanAdminTest, StepsCountOnceHoweverManyJobsReport) {
 TEST(CountedSteps, ForgetsTheOldestAndCountsNothingTwiceUntilThen) {
   CountedSteps counted(2);
   const auto count = [&counted](uint64_t job, int64_t steps) {
-    return counted.Count(PlanKey(), Bytes(1), 1, job, steps, steps);
+    return counted.Count({PlanKey(), Bytes(1), 1, job}, steps, steps);
   };
   EXPECT_EQ(count(1, 10), 10);
   EXPECT_EQ(count(1, 25), 15);
@@ -81,6 +85,43 @@ TEST(CountedSteps, ForgetsTheOldestAndCountsNothingTwiceUntilThen) {
   EXPECT_EQ(count(1, 30), 5) << "of those before the last two";
   for (uint64_t job = 4; job < 10; ++job) EXPECT_EQ(count(job, 1), 1);
   EXPECT_EQ(count(2, 10), 10) << "forgotten";
+}
+
+// What servers know together, in this process.
+class SharedSteps final : public ReportedSteps {
+ public:
+  std::optional<int64_t> Raise(const ReportedPlan& plan, int64_t steps) override {
+    if (away) return std::nullopt;
+    int64_t& most = steps_[{plan.key, plan.budget, plan.revision, plan.job}];
+    return std::exchange(most, std::max(most, steps));
+  }
+
+  bool away = false;
+
+ private:
+  std::map<std::tuple<PlanKey, Bytes, int64_t, uint64_t>, int64_t> steps_;
+};
+
+// The entry keeps the reports of few jobs, and each server has seen but a half of each job's.
+TEST_F(PlanAdminTest, StepsCountOnceWhicheverServersAJobReportsTo) {
+  SharedSteps shared;
+  PlanAdmin one(&store_, &metrics_, nullptr, &shared), two(&store_, &metrics_, nullptr, &shared);
+  const PlanKey key = Keep(Of("a"));
+  constexpr int kJobs = 40;
+  for (int report_number = 1; report_number <= 4; ++report_number) {
+    for (int job = 0; job < kJobs; ++job) {
+      stowage::Report report = ReportOn(key, "job " + std::to_string(job));
+      report.steps = 10 * report_number;
+      EXPECT_TRUE((report_number % 2 == 0 ? one : two).Report(From("a"), report).ok());
+    }
+  }
+  EXPECT_EQ(metrics_.executed_steps, kJobs * 40);
+  // Where they cannot ask each other, each goes by what it has seen itself.
+  shared.away = true;
+  stowage::Report report = ReportOn(key, "job 0");
+  report.steps = 50;
+  EXPECT_TRUE(one.Report(From("a"), report).ok());
+  EXPECT_EQ(metrics_.executed_steps, kJobs * 40 + 10);
 }
 
 TEST_F(PlanAdminTest, ExplainsThePlanThatAnswers) {
