@@ -7,6 +7,13 @@ ABSL_FLAG(
     bool, check_config, false,
     "checks the whole configuration, prints it as a configuration file and ends: code 0, or 2 "
     "when something is wrong; opens no port and changes nothing");
+ABSL_FLAG(bool, export_decisions, false,
+          "prints what administrators have decided, from the file of decisions, and ends; a server "
+          "may run on it meanwhile");
+ABSL_FLAG(
+    std::string, import_decisions, "",
+    "file that --export_decisions has printed: takes its decisions into the file of decisions "
+    "and ends; no server may run on it");
 ABSL_FLAG(std::string, config, "",
           "a file of lines NAME = VALUE, the names those of these flags; the environment "
           "(STOWAGED_ and the name in capitals) goes before it, the command line before both");
@@ -116,6 +123,8 @@ namespace stowage {
 const std::vector<std::string>& FlagNames() {
   static const auto* const kNames = new std::vector<std::string>{"version",
                                                                  "check_config",
+                                                                 "export_decisions",
+                                                                 "import_decisions",
                                                                  "config",
                                                                  "listen",
                                                                  "metrics_listen",

@@ -12,6 +12,8 @@
 // Of the command line alone.
 ABSL_DECLARE_FLAG(bool, version);
 ABSL_DECLARE_FLAG(bool, check_config);
+ABSL_DECLARE_FLAG(bool, export_decisions);
+ABSL_DECLARE_FLAG(std::string, import_decisions);
 // Not in the file that it names.
 ABSL_DECLARE_FLAG(std::string, config);
 

@@ -16,7 +16,8 @@ namespace stowage {
 namespace {
 
 bool OfCommandLineAlone(const std::string& flag) {
-  return flag == "version" || flag == "check_config";
+  return flag == "version" || flag == "check_config" || flag == "export_decisions" ||
+         flag == "import_decisions";
 }
 
 bool MayBeInFile(const std::string& flag) {

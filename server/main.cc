@@ -2,7 +2,9 @@
 #include <malloc.h>
 
 #include <cstdint>
+#include <fstream>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +13,8 @@
 #include "server/catalogue/catalogue_import.h"
 #include "server/config.h"
 #include "server/config_flags.h"
+#include "server/decisions/decision_store.h"
+#include "server/decisions/decision_transfer.h"
 #include "server/drain.h"
 #include "server/log/log.h"
 #include "server/metrics/process_limits.h"
@@ -23,6 +27,7 @@
 #include "server/rpc/library_log.h"
 #include "server/rpc/lock_order.h"
 #include "server/rpc/rpc_server.h"
+#include "server/state_folder.h"
 #include "server/stores.h"
 #include "solvers/base/flag_parser.h"
 #include "solvers/planner.h"
@@ -161,6 +166,44 @@ int Serve(ServerConfig config) {
   return 0;
 }
 
+int NoDecisions() {
+  return Fail(kExitBadFlags, absl::InvalidArgumentError(
+                                 "there is no file of decisions: set --decisions_file or --store"));
+}
+
+int ExportDecisions(const StoreConfig& store) {
+  if (store.decisions_path.empty()) return NoDecisions();
+  const auto decisions = SqliteDecisionStore::ReadAll(store.decisions_path);
+  if (!decisions.ok()) return Fail(kExitCannotListen, decisions.status());
+  std::cout << DecisionsToText(*decisions) << std::flush;
+  if (std::cout.good()) return 0;
+  return Fail(kExitCannotListen, absl::UnavailableError("cannot write to standard output"));
+}
+
+absl::StatusOr<std::vector<KeyedDecision>> DecisionsOf(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file) return absl::InvalidArgumentError(path + ": cannot be read");
+  auto decisions = DecisionsFromText(text);
+  if (decisions.ok()) return decisions;
+  return absl::InvalidArgumentError(path + ": " + std::string(decisions.status().message()));
+}
+
+int ImportDecisions(const std::string& path, const StoreConfig& config) {
+  if (config.decisions_path.empty()) return NoDecisions();
+  const auto decisions = DecisionsOf(path);
+  if (!decisions.ok()) return Fail(kExitBadFlags, decisions.status());
+  absl::Status made;
+  if (!config.state_folder.empty()) made = MakeStateFolder(config.state_folder);
+  if (!made.ok()) return Fail(kExitCannotListen, made);
+  const auto store = SqliteDecisionStore::Open(config.decisions_path);
+  if (!store.ok()) return Fail(kExitCannotListen, store.status());
+  const absl::StatusOr<DecisionImport> import = ImportDecisions(*decisions, store->get());
+  if (!import.ok()) return Fail(kExitCannotListen, import.status());
+  std::cout << "decisions: " << import->taken << " taken, " << import->known << " known\n";
+  return 0;
+}
+
 int PrintHelp() {
   std::cout << "stowaged " << kSolverVersion << ": plans for the memory of training, over gRPC\n\n"
             << FlagHelp(FlagNames());
@@ -183,6 +226,9 @@ int Main(const std::vector<std::string>& arguments) {
     std::cout << EffectiveConfig(*sources);
     return 0;
   }
+  if (absl::GetFlag(FLAGS_export_decisions)) return ExportDecisions(config->store);
+  const std::string import = absl::GetFlag(FLAGS_import_decisions);
+  if (!import.empty()) return ImportDecisions(import, config->store);
   config->rpc.version = kSolverVersion;
   return Serve(*config);
 }

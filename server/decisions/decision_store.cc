@@ -43,6 +43,17 @@ absl::Status CheckWhole(SqliteConnection* connection) {
   return absl::DataLossError(absl::StrCat("damaged: ", check->Blob(0)));
 }
 
+absl::Status CheckProgram(int64_t application, int64_t version) {
+  if (application != kDecisionsApplication) {
+    return absl::FailedPreconditionError("is a database of another program");
+  }
+  if (version != kDecisionsSchema) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("has schema version ", version, ", this program knows ", kDecisionsSchema));
+  }
+  return absl::OkStatus();
+}
+
 // Creates the schema in an empty database.
 absl::Status CheckDecisionsSchema(SqliteConnection* connection) {
   const auto objects = connection->Integer("SELECT count(*) FROM sqlite_master");
@@ -52,14 +63,44 @@ absl::Status CheckDecisionsSchema(SqliteConnection* connection) {
   const auto version = connection->Integer("PRAGMA user_version");
   if (!version.ok()) return version.status();
   if (*objects == 0 && *application == 0 && *version == 0) return CreateDecisions(connection);
-  if (*application != kDecisionsApplication) {
-    return absl::FailedPreconditionError("is a database of another program");
+  const absl::Status ours = CheckProgram(*application, *version);
+  return ours.ok() ? CheckWhole(connection) : ours;
+}
+
+absl::StatusOr<std::vector<KeyedDecision>> AllIn(SqliteConnection* connection) {
+  absl::StatusOr<SqliteStatement> rows =
+      connection->Prepare("SELECT encoding, digest, record FROM decisions");
+  if (!rows.ok()) return rows.status();
+  std::vector<KeyedDecision> all;
+  for (;;) {
+    const absl::StatusOr<bool> row = rows->Step();
+    if (!row.ok()) return row.status();
+    if (!*row) return all;
+    const std::optional<Digest> digest = DigestOfBinary(rows->Blob(1));
+    if (!digest) return absl::DataLossError("a row without a key");
+    const PlanKey key{static_cast<int32_t>(rows->Integer(0)), *digest};
+    absl::StatusOr<Decision> decision = DecodeDecision(key, rows->Blob(2));
+    if (!decision.ok()) {
+      return absl::Status(
+          decision.status().code(),
+          absl::StrCat("the one about ", digest->ToHex(), ": ", decision.status().message()));
+    }
+    all.emplace_back(key, *std::move(decision));
   }
-  if (*version != kDecisionsSchema) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("has schema version ", *version, ", this program knows ", kDecisionsSchema));
-  }
-  return CheckWhole(connection);
+}
+
+absl::StatusOr<std::vector<KeyedDecision>> ReadThrough(SqliteConnection* connection) {
+  const auto application = connection->Integer("PRAGMA application_id");
+  if (!application.ok()) return application.status();
+  const auto version = connection->Integer("PRAGMA user_version");
+  if (!version.ok()) return version.status();
+  const absl::Status ours = CheckProgram(*application, *version);
+  return ours.ok() ? AllIn(connection) : ours;
+}
+
+absl::Status Named(const std::string& path, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat("decisions ", path, ": ", status.message()));
 }
 
 bool IsUpTo(const Decision& decision, int64_t generation) {
@@ -135,31 +176,28 @@ absl::Status SqliteDecisionStore::Connect(std::chrono::milliseconds busy_timeout
 }
 
 absl::Status SqliteDecisionStore::Named(const absl::Status& status) const {
-  if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat("decisions ", path_, ": ", status.message()));
+  return stowage::Named(path_, status);
+}
+
+absl::StatusOr<std::vector<KeyedDecision>> SqliteDecisionStore::ReadAll(
+    const std::string& path, std::chrono::milliseconds busy_timeout) {
+  std::error_code error;
+  // To open it would make it.
+  if (!std::filesystem::exists(path, error)) {
+    return stowage::Named(path, absl::NotFoundError("there is no such file"));
+  }
+  absl::StatusOr<SqliteConnection> connection = SqliteConnection::Open(path, busy_timeout);
+  if (!connection.ok()) return stowage::Named(path, connection.status());
+  absl::StatusOr<std::vector<KeyedDecision>> all = ReadThrough(&*connection);
+  if (!all.ok()) return stowage::Named(path, all.status());
+  return all;
 }
 
 absl::StatusOr<std::vector<KeyedDecision>> SqliteDecisionStore::Load() {
   std::lock_guard<std::mutex> lock(mutex_);
-  absl::StatusOr<SqliteStatement> rows =
-      connection_.Prepare("SELECT encoding, digest, record FROM decisions");
-  if (!rows.ok()) return Named(rows.status());
-  std::vector<KeyedDecision> all;
-  for (;;) {
-    const absl::StatusOr<bool> row = rows->Step();
-    if (!row.ok()) return Named(row.status());
-    if (!*row) return all;
-    const std::optional<Digest> digest = DigestOfBinary(rows->Blob(1));
-    if (!digest) return Named(absl::DataLossError("a row without a key"));
-    const PlanKey key{static_cast<int32_t>(rows->Integer(0)), *digest};
-    absl::StatusOr<Decision> decision = DecodeDecision(key, rows->Blob(2));
-    if (!decision.ok()) {
-      return Named(absl::Status(
-          decision.status().code(),
-          absl::StrCat("the one about ", digest->ToHex(), ": ", decision.status().message())));
-    }
-    all.emplace_back(key, *std::move(decision));
-  }
+  absl::StatusOr<std::vector<KeyedDecision>> all = AllIn(&connection_);
+  if (!all.ok()) return Named(all.status());
+  return all;
 }
 
 absl::Status SqliteDecisionStore::WriteRow(const PlanKey& key, const Decision& decision) {

@@ -62,6 +62,11 @@ class SqliteDecisionStore final : public DecisionStore {
   static absl::StatusOr<std::unique_ptr<SqliteDecisionStore>> Open(
       const std::string& path, std::chrono::milliseconds busy_timeout = std::chrono::seconds(1));
 
+  // All that is in the file, whoever has it: for a copy of it while its server runs. NOT_FOUND: there is no file;
+  // else the errors of Open and Load. Changes nothing.
+  static absl::StatusOr<std::vector<KeyedDecision>> ReadAll(
+      const std::string& path, std::chrono::milliseconds busy_timeout = std::chrono::seconds(1));
+
   absl::StatusOr<std::vector<KeyedDecision>> Load() override;
   absl::Status Write(const PlanKey& key, const std::vector<Decision>& decisions) override;
   absl::Status DropUpTo(const PlanKey& key, int64_t generation) override;

@@ -3,12 +3,19 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "server/cache/entry_codec.h"
+#include "server/decisions/decision_transfer.h"
 #include "tests/server/cache/entries.h"
 #include "tests/server/cache/power_cut.h"
 #include "tests/server/cache/sqlite_files.h"
@@ -205,6 +212,71 @@ TEST_F(SqliteDecisions, APowerCutAtAnyMomentLosesNothingThatWasSaidToBeWritten) 
     ++(written->ok() ? done : cut);
   }
   EXPECT_GE(cut, 2);
+}
+
+TEST(DecisionTransfer, TakesAllOfAFileToAnotherWhileTheFirstIsOpen) {
+  const TemporaryFolder folder;
+  const auto first = MustOpenDecisions(folder / "first");
+  ASSERT_TRUE(first->Write(kA, {Freeze("a", 5, 3), OfBudget(7, 4, 3), OfBudget(2, 9, 3)}).ok());
+  ASSERT_TRUE(first->Write(kB, {Deletion(8, 77)}).ok());
+  const auto read = SqliteDecisionStore::ReadAll(folder / "first");
+  ASSERT_TRUE(read.ok()) << read.status();
+  const std::string text = DecisionsToText(*read);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 5);
+  const auto parsed = DecisionsFromText(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(DecisionsToText({parsed->rbegin(), parsed->rend()}), text);
+  const auto second = MustOpenDecisions(folder / "second");
+  const auto import = ImportDecisions(*parsed, second.get());
+  ASSERT_TRUE(import.ok()) << import.status();
+  EXPECT_EQ(import->taken, 4);
+  EXPECT_EQ(AllIn(second.get()), AllIn(first.get()));
+  EXPECT_EQ(ImportDecisions(*parsed, second.get())->known, 4);
+  EXPECT_TRUE(absl::IsNotFound(SqliteDecisionStore::ReadAll(folder / "none").status()));
+  EXPECT_FALSE(std::filesystem::exists(folder / "none"));
+}
+
+TEST(DecisionTransfer, TheLaterStampCountsAndADeletionEndsTheOthers) {
+  MemoryDecisionStore store;
+  ASSERT_TRUE(store.Write(kA, {Freeze("a", 5, 3), OfBudget(7, 4, 3)}).ok());
+  ASSERT_TRUE(store.Write(kB, {Deletion(8, 77)}).ok());
+  const std::vector<KeyedDecision> decisions = {{kA, OfBudget(7, 3, 3)},
+                                                {kA, OfBudget(7, 6, 4)},
+                                                {kB, Freeze("b", 99, 77)},
+                                                {kB, Freeze("b", 99, 78)},
+                                                {kA, Deletion(10, 3)}};
+  const auto import = ImportDecisions(decisions, &store);
+  ASSERT_TRUE(import.ok()) << import.status();
+  EXPECT_EQ(import->taken, 3);
+  EXPECT_EQ(import->known, 2);
+  std::set<std::pair<PlanKey, DecisionId>> left;
+  for (const auto& [id, record] : AllIn(&store)) left.insert(id);
+  const std::set<std::pair<PlanKey, DecisionId>> expected = {{kA, {DecisionKind::kDeletion, 0}},
+                                                             {kA, {DecisionKind::kBudget, 7}},
+                                                             {kB, {DecisionKind::kDeletion, 0}},
+                                                             {kB, {DecisionKind::kFreeze, 0}}};
+  EXPECT_EQ(left, expected);
+}
+
+TEST(DecisionTransfer, LinesThatAreNoneAreNamed) {
+  const std::string good = DecisionsToText({{kA, Deletion(1, 1)}});
+  const std::string line = good.substr(good.find('\n') + 1, good.size() - good.find('\n') - 2);
+  const std::pair<std::string, std::string> cases[] = {
+      {"", "line 1: must be: stowage decisions 1"},
+      {"stowage decisions 2\n", "line 1: must be"},
+      {good + "word\n", "line 3: must be VERSION DIGEST RECORD"},
+      {good + "x" + line + "\n", "line 3: must begin with a version"},
+      {good + line + "0\n", "line 3: the record must be pairs"},
+      {good + line + "00\n", "line 3: the record cannot be used: "},
+      {good + std::to_string(kB.encoding_version) + " " + kB.digest.ToHex() +
+           line.substr(line.rfind(' ')) + "\n",
+       "line 3: the record cannot be used: "},
+  };
+  for (const auto& [text, says] : cases) {
+    const absl::Status status = DecisionsFromText(text).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << text;
+    EXPECT_EQ(std::string(status.message()).rfind(says, 0), 0u) << status;
+  }
 }
 
 }  // namespace

@@ -1,0 +1,37 @@
+// Decisions as lines of text: to be backed up, looked through, and taken to another server.
+//
+//   stowage decisions 1
+//   <encoding version> <digest of the key in hex> <record in hex>
+//
+// A record is what EncodeDecision makes of it: sealed, and bound to its key. Lines are in the order of keys; one
+// state has one text.
+#ifndef STOWAGE_SERVER_DECISIONS_DECISION_TRANSFER_H_
+#define STOWAGE_SERVER_DECISIONS_DECISION_TRANSFER_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/decisions/decision_store.h"
+
+namespace stowage {
+
+// O(bytes).
+std::string DecisionsToText(std::vector<KeyedDecision> decisions);
+
+// INVALID_ARGUMENT that names the line and what is wrong with it. Takes any text. O(bytes).
+absl::StatusOr<std::vector<KeyedDecision>> DecisionsFromText(const std::string& text);
+
+struct DecisionImport {
+  int taken = 0;
+  int known = 0;  // the store has the same, a later one, or a deletion that ends them
+};
+
+// Each counts in the store as if another server had told it: the later stamp does, whichever comes first. The
+// store's errors: what came before the failure has been taken.
+absl::StatusOr<DecisionImport> ImportDecisions(const std::vector<KeyedDecision>& decisions,
+                                               DecisionStore* store);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_DECISIONS_DECISION_TRANSFER_H_
