@@ -269,6 +269,37 @@ TEST(RedisDecisionsTest, StrangeValuesAreNoneAndGiveWay) {
   }
 }
 
+// Who can write to Redis, and has no key, decides nothing.
+TEST(RedisDecisionsTest, WithAKeyWhatIsNotSealedUnderItIsNone) {
+  if (!RedisServer::IsInstalled()) GTEST_SKIP() << "SKIPPED: no redis-server is installed";
+  RedisServer redis;
+  CountingMetrics metrics;
+  const auto keys = std::make_shared<EntryKeys>(EntryKeys::Keys{std::string(32, 'k')});
+  RedisDecisions keyed("stowage", redis.Pool(), &metrics, keys);
+  RedisDecisions without("stowage", redis.Pool(), &metrics);
+  Decision deletion = DeletionOf(1, 0);
+  deletion.stamp = 77;
+  ASSERT_TRUE(without.Tell(Key(), {deletion}).ok());
+  EXPECT_TRUE(keyed.Heads(Key())->empty()) << "they share nothing";
+  // Put where servers with the key look.
+  const std::string forged = redis.Ask({"HGET", RedisKeys("stowage").Decisions(Key()), "0:0"}).text;
+  ASSERT_FALSE(forged.empty());
+  const std::string name = RedisKeys("stowage", true).Decisions(Key());
+  redis.Ask({"HSET", name, "0:0", forged});
+  ASSERT_EQ(keyed.Heads(Key())->size(), 1u);
+  EXPECT_TRUE(keyed.Read(Key(), {IdOf(deletion)})->empty());
+  EXPECT_EQ(metrics.cache_failures[static_cast<size_t>(CacheFailure::kCorrupt)], 1);
+  deletion.stamp = 78;
+  ASSERT_TRUE(keyed.Tell(Key(), {deletion}).ok());
+  const auto read = keyed.Read(Key(), {IdOf(deletion)});
+  ASSERT_TRUE(read.ok() && read->size() == 1) << read.status();
+  EXPECT_EQ(read->front().stamp, 78);
+  // What is of another field, or key, is not of this one.
+  const std::string sealed = redis.Ask({"HGET", name, "0:0"}).text;
+  redis.Ask({"HSET", name, "1:0", sealed});
+  EXPECT_TRUE(keyed.Read(Key(), {{DecisionKind::kFreeze, 0}})->empty());
+}
+
 TEST(RedisDecisionsTest, TheLaterStampCountsAndNothingExpires) {
   if (!RedisServer::IsInstalled()) GTEST_SKIP() << "SKIPPED: no redis-server is installed";
   RedisServer redis;
