@@ -25,7 +25,7 @@ class FlightNews {
   bool Progressed(double share);
   // Whether the next plan would be worth its replay: plans come in bursts, and each one is replayed.
   bool WantsPlan() const;
-  // True as for Progressed.
+  // True as for Progressed; one that is not faster than the best so far is no news.
   bool Found(std::shared_ptr<const Plan> plan);
 
   Latest latest() const;

@@ -52,6 +52,9 @@ class SearchNews {
   std::optional<Schedule> waiting_;
 };
 
+// Hundreds of plans of networks of usual sizes.
+constexpr Bytes kUnfinishedBytes{int64_t{16} << 20};
+
 double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -80,7 +83,8 @@ FlightSolver::FlightSolver(const PlanningOptions& options, PlanCache* cache,
       cache_(cache),
       solver_(solver),
       metrics_(metrics),
-      leased_({}, options.lease != nullptr ? options.lease : &alone_, metrics) {}
+      leased_({}, options.lease != nullptr ? options.lease : &alone_, metrics),
+      unfinished_(kUnfinishedBytes) {}
 
 PlanOptions FlightSolver::OptionsFor(const Flight& flight) const {
   PlanOptions plan_options;
@@ -133,13 +137,30 @@ absl::StatusOr<Plan> FlightSolver::SolvePlan(Flight* flight, const std::function
   const std::optional<Turn> turn = std::exchange(flight->turn, std::nullopt);
   return CatchingBadAlloc([&]() -> absl::StatusOr<Plan> {
     const int64_t begun = cache_->Begin(flight->problem->key);
+    if (auto before = unfinished_.Find(*flight->problem, *flight->resolved)) {
+      if (flight->news.Found(std::make_shared<const Plan>(*std::move(before)))) tell();
+    }
     absl::StatusOr<Plan> plan = Solve(flight, tell, *flight->resolved);
-    if (!plan.ok() || !plan->search_complete) return plan;
+    if (!plan.ok() || !plan->search_complete) return Unfinished(*flight, std::move(plan));
+    unfinished_.Drop(*flight->problem, *flight->resolved);
     SolvedPlan solved{flight->problem, *std::move(plan), !flight->budget.has_value(),
                       flight->problem->job};
     cache_->Keep(&solved, begun);
     return std::move(solved.plan);
   });
+}
+
+absl::StatusOr<Plan> FlightSolver::Unfinished(const Flight& flight, absl::StatusOr<Plan> plan) {
+  const std::shared_ptr<const Plan> best = flight.news.latest().best;
+  const bool found = plan.ok() && plan->status == PlanStatus::kFound;
+  if (found && (!best || plan->prediction.makespan <= best->prediction.makespan)) {
+    unfinished_.Keep(*flight.problem, *flight.resolved, *plan);
+    return plan;
+  }
+  if (!best) return plan;
+  unfinished_.Keep(*flight.problem, *flight.resolved, *best);
+  if (!plan.ok()) return plan;
+  return *best;
 }
 
 absl::StatusOr<Plan> FlightSolver::Solve(Flight* flight, const std::function<void()>& tell,

@@ -17,6 +17,7 @@
 #include "server/planning/plan_solver.h"
 #include "server/planning/planning_options.h"
 #include "server/planning/solve_costs.h"
+#include "server/planning/unfinished_plans.h"
 
 namespace stowage {
 
@@ -48,7 +49,9 @@ class FlightSolver {
 
   // Solves, on the flight's turn, and keeps the plan where it may serve others. Errors as above.
   // While it solves, the flight's news say how far it is; `tell` is called when they have changed, at
-  // most ten times a second. A plan that its deadline cut short is not kept.
+  // most ten times a second. A plan that its deadline cut short is not kept in the cache, but for the next
+  // flight of the same question, which begins with it: its news have it at once, and its answer is no
+  // worse. So is the best one of a flight that everybody has left.
   absl::StatusOr<Plan> SolvePlan(Flight* flight, const std::function<void()>& tell);
   // All budgets at once; as SolvePlan.
   absl::StatusOr<std::shared_ptr<const Frontier>> SolveFrontier(Flight* flight,
@@ -69,6 +72,8 @@ class FlightSolver {
   SolveTurn TakeTurn(Flight* flight, const SolveQuestion& question,
                      const std::function<bool()>& look);
   absl::StatusOr<Plan> Solve(Flight* flight, const std::function<void()>& tell, Bytes budget);
+  // What a search that has not come to its end has found, it and those before it.
+  absl::StatusOr<Plan> Unfinished(const Flight& flight, absl::StatusOr<Plan> plan);
   void Count(const Flight& flight, const absl::StatusOr<Plan>& plan, std::chrono::nanoseconds took);
 
   const Bytes table_limit_;
@@ -78,6 +83,7 @@ class FlightSolver {
   NoLease alone_;
   LeasedSolve leased_;
   SolveCosts costs_;
+  UnfinishedPlans unfinished_;
 };
 
 }  // namespace stowage

@@ -1,9 +1,14 @@
 // A search that has found something has an answer for whoever cannot wait for its end.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
+#include <memory>
+#include <optional>
 #include <thread>
 
 #include "server/planning/planning_error.h"
+#include "server/planning/unfinished_plans.h"
 #include "tests/server/planning/planning_fixture.h"
 #include "tests/server/support/growing_deadline.h"
 
@@ -115,6 +120,96 @@ TEST(BestSoFar, ItIsJudgedUnderTheCallersOwnCosts) {
     EXPECT_GT(judged->plan.prediction.makespan, Nanos(6000));
     return true;
   }));
+}
+
+// Of a search that was ended the next one begins with what it had found.
+class Unfinished : public ::testing::Test {
+ protected:
+  // One thread: a flight begins when the one before it has ended.
+  static PlanningOptions OneThread() {
+    PlanningOptions options;
+    options.solver_threads = 1;
+    return options;
+  }
+
+  // Asks as a watcher, of a solver that finds nothing itself, and waits until there is news.
+  std::optional<Plan> ShownAtOnce() {
+    fixture_.solver.TellOf(Instance(ChainProfile({})).store_all_schedule());  // over the budget
+    std::promise<void> told;
+    std::atomic<bool> once{false};
+    const auto call = fixture_.service->ComputePlan(
+        ComputeRequest{ChainProfile({}), kTight, KeyOptions(), std::nullopt},
+        fixture_.answers.Of(9), [&] {
+          if (!once.exchange(true)) told.set_value();
+        });
+    told.get_future().wait();
+    std::optional<Plan> plan = fixture_.service->Latest(call).plan;
+    fixture_.solver.Release();
+    EXPECT_TRUE(fixture_.answers.WaitFor(9)->plan.search_complete);
+    return plan;
+  }
+
+  PlanningFixture fixture_{true, OneThread()};
+};
+
+TEST_F(Unfinished, ByADeadline) {
+  fixture_.solver.TellOf(TightSchedule());
+  fixture_.Ask(0, ChainProfile({}), kTight, Clock::now() + seconds(2));
+  const auto first = fixture_.answers.WaitFor(0);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_FALSE(first->plan.search_complete);
+  const std::optional<Plan> next = ShownAtOnce();
+  ASSERT_TRUE(next.has_value());
+  EXPECT_EQ(next->schedule, first->plan.schedule);
+}
+
+// The watcher's connection is lost, and it asks again.
+TEST_F(Unfinished, BecauseEverybodyLeft) {
+  fixture_.solver.TellOf(TightSchedule());
+  const auto lost = fixture_.Ask(0, ChainProfile({}), kTight);
+  ASSERT_TRUE(fixture_.solver.WaitUntilStarted(1));
+  fixture_.service->Cancel(lost);
+  const std::optional<Plan> next = ShownAtOnce();
+  ASSERT_TRUE(next.has_value());
+  EXPECT_EQ(next->schedule, TightSchedule());
+  EXPECT_EQ(fixture_.solver.started(), 2);
+}
+
+std::shared_ptr<PlanningProblem> ProblemOf(int64_t forward_time) {
+  ProfileShape shape;
+  shape.forward_time = forward_time;
+  return *MakePlanningProblem(ChainProfile(shape), KeyOptions(), Sha256);
+}
+
+TEST(UnfinishedPlans, AreOfOneBudgetAndJudgedUnderTheCostsOfWhoAsks) {
+  UnfinishedPlans plans(Bytes(1 << 20));
+  const auto problem = ProblemOf(100);
+  const Plan plan = *MakePlan(ChainProfile({}), kTight, PlanOptions());
+  plans.Keep(*problem, kTight, plan);
+  EXPECT_FALSE(plans.Find(*problem, kTight + Bytes(1)).has_value());
+  const auto slower = ProblemOf(1000);
+  ASSERT_EQ(slower->key, problem->key);
+  const std::optional<Plan> judged = plans.Find(*slower, kTight);
+  ASSERT_TRUE(judged.has_value());
+  EXPECT_FALSE(judged->search_complete);
+  EXPECT_GT(judged->prediction.makespan, plan.prediction.makespan);
+  plans.Drop(*problem, kTight);
+  EXPECT_FALSE(plans.Find(*problem, kTight).has_value());
+}
+
+TEST(UnfinishedPlans, TheOldestGoFirst) {
+  const auto problem = ProblemOf(100);
+  const Plan plan = *MakePlan(ChainProfile({}), kTight, PlanOptions());
+  UnfinishedPlans plans(Bytes(64 << 10));
+  const auto is_kept = [&](int64_t budget) {
+    return plans.Find(*problem, Bytes(budget)).has_value();
+  };
+  for (int64_t budget = 1500; budget < 1700; ++budget) plans.Keep(*problem, Bytes(budget), plan);
+  EXPECT_FALSE(is_kept(1500));
+  EXPECT_TRUE(is_kept(1699));
+  UnfinishedPlans small(Bytes(10));
+  small.Keep(*problem, kTight, plan);
+  EXPECT_FALSE(small.Find(*problem, kTight).has_value());
 }
 
 }  // namespace
