@@ -71,8 +71,10 @@ int ListCache() {
   absl::StatusOr<Session> session = Open();
   if (!session.ok()) return Fail(session.status());
   absl::StatusOr<std::vector<ListedPlan>> plans =
-      ListAll(session->connection.get(), absl::GetFlag(FLAGS_key), session->call);
+      ListAll(session->connection.get(), absl::GetFlag(FLAGS_key), session->call,
+              NameFilter(absl::GetFlag(FLAGS_name)));
   if (!plans.ok()) return FailAs(plans.status(), &*session);
+  // A server before filters lists all.
   const std::string name = absl::GetFlag(FLAGS_name);
   std::vector<ListedPlan> shown;
   for (ListedPlan& plan : *plans) {
@@ -144,7 +146,7 @@ absl::StatusOr<Bytes> RevisionBudget() {
 }
 
 absl::StatusOr<PlanRevision> RevisionFromFlags(const PlanKey& key, RevisionAction action,
-                                               Session* session) {
+                                               const std::vector<ListedPlan>& plans) {
   if (action == RevisionAction::kFreeze || action == RevisionAction::kUnfreeze) {
     return PlanRevision{key, Bytes(0), 0};
   }
@@ -152,9 +154,7 @@ absl::StatusOr<PlanRevision> RevisionFromFlags(const PlanKey& key, RevisionActio
   if (!budget.ok()) return budget.status();
   const int64_t revision = absl::GetFlag(FLAGS_revision);
   if (revision < 0) return FieldError("--revision", revision, "must be >= 0");
-  const absl::StatusOr<std::vector<ListedPlan>> plans = RevisionsOf(key, session);
-  if (!plans.ok()) return plans.status();
-  return ChooseRevision(*plans, action, *budget, revision);
+  return ChooseRevision(plans, action, *budget, revision);
 }
 
 int Pin() {
@@ -164,9 +164,12 @@ int Pin() {
   if (!session.ok()) return Fail(session.status());
   const auto key = FindKey(session->connection.get(), absl::GetFlag(FLAGS_key), session->call);
   if (!key.ok()) return FailAs(key.status(), &*session);
-  const absl::StatusOr<PlanRevision> revision = RevisionFromFlags(*key, *action, &*session);
+  const absl::StatusOr<std::vector<ListedPlan>> plans = RevisionsOf(*key, &*session);
+  if (!plans.ok()) return FailAs(plans.status(), &*session);
+  const absl::StatusOr<PlanRevision> revision = RevisionFromFlags(*key, *action, *plans);
   if (!revision.ok()) return FailAs(revision.status(), &*session);
-  const absl::Status status = session->connection->PinPlan(*revision, *action, session->call);
+  const absl::Status status =
+      session->connection->ChangePlan(*revision, *action, TermsOf(*plans), session->call);
   if (!status.ok()) return FailAs(status, &*session);
   std::string done = absl::StrCat(absl::GetFlag(FLAGS_action), ": ", Short(*key));
   if (revision->revision > 0) {
@@ -182,7 +185,11 @@ int Remove() {
   if (!session.ok()) return Fail(session.status());
   const auto key = FindKey(session->connection.get(), absl::GetFlag(FLAGS_key), session->call);
   if (!key.ok()) return FailAs(key.status(), &*session);
-  const absl::StatusOr<bool> deleted = session->connection->DeletePlan(*key, session->call);
+  const absl::StatusOr<std::vector<ListedPlan>> plans =
+      ListAll(session->connection.get(), key->digest.ToHex(), session->call);
+  if (!plans.ok()) return FailAs(plans.status(), &*session);
+  const absl::StatusOr<bool> deleted =
+      session->connection->DeletePlan(*key, TermsOf(*plans), session->call);
   if (!deleted.ok()) return FailAs(deleted.status(), &*session);
   if (!*deleted) {
     return Fail(absl::NotFoundError(

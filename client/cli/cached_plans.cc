@@ -51,7 +51,8 @@ std::vector<Listing::Cell> RowOf(const ListedPlan& plan) {
           Listing::Text(plan.solver_version),
           Listing::Integer(plan.reports),
           Ratio(plan, plan.time_ratio),
-          Ratio(plan, plan.peak_ratio)};
+          Ratio(plan, plan.peak_ratio),
+          Listing::Text(plan.tenant)};
 }
 
 // Whether the server would take the action for it, as far as its state says.
@@ -93,7 +94,8 @@ Listing ListingOf(const std::vector<ListedPlan>& plans) {
                    {"version", "", "solver_version"},
                    {"reports", "", "reports"},
                    {"time", "measured", "time_ratio"},
-                   {"peak", "measured", "peak_ratio"}});
+                   {"peak", "measured", "peak_ratio"},
+                   {"tenant", "", "tenant"}});
   for (const ListedPlan& plan : plans) listing.AddRow(RowOf(plan));
   return listing;
 }
@@ -105,6 +107,12 @@ absl::StatusOr<RevisionAction> ParseAction(const std::string& text) {
     names.emplace_back(name);
   }
   return FieldError("--action", text, absl::StrCat("must be one of ", absl::StrJoin(names, ", ")));
+}
+
+ChangeTerms TermsOf(const std::vector<ListedPlan>& plans) {
+  ChangeTerms terms;
+  if (!plans.empty()) terms.etag = plans.front().etag;
+  return terms;
 }
 
 absl::StatusOr<PlanRevision> ChooseRevision(const std::vector<ListedPlan>& plans,

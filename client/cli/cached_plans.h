@@ -24,6 +24,9 @@ absl::StatusOr<RevisionAction> ParseAction(const std::string& text);
 absl::StatusOr<PlanRevision> ChooseRevision(const std::vector<ListedPlan>& plans,
                                             RevisionAction action, Bytes budget, int64_t revision);
 
+// That a change is of a key's plans as they are listed; of none of them, of whatever there is.
+ChangeTerms TermsOf(const std::vector<ListedPlan>& plans);
+
 }  // namespace stowage
 
 #endif  // STOWAGE_CLIENT_CLI_CACHED_PLANS_H_

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "client/rpc/plan_pager.h"
 #include "solvers/model/field_error.h"
 
@@ -50,13 +51,18 @@ absl::Status AmbiguousKey(const std::string& text, const std::set<PlanKey>& keys
 }  // namespace
 
 absl::StatusOr<std::vector<ListedPlan>> ListAll(PlanConnection* connection,
-                                                const std::string& prefix,
-                                                const CallOptions& call) {
+                                                const std::string& prefix, const CallOptions& call,
+                                                const std::string& filter) {
   const absl::StatusOr<std::string> digits = Digits(prefix);
   if (!digits.ok()) return digits.status();
   ListQuery query;
   query.page_size = kPageSize;
-  if (digits->size() == kAllDigits) query.key = KeyOf(*digits);
+  query.filter = filter;
+  if (digits->size() == kAllDigits) {
+    query.key = KeyOf(*digits);
+  } else if (!digits->empty()) {
+    absl::StrAppend(&query.filter, filter.empty() ? "" : " AND ", "key = ", *digits, "*");
+  }
   PlanPager pager(connection, query);
   std::vector<ListedPlan> plans;
   while (!pager.done()) {
@@ -69,6 +75,12 @@ absl::StatusOr<std::vector<ListedPlan>> ListAll(PlanConnection* connection,
     }
   }
   return plans;
+}
+
+std::string NameFilter(const std::string& part) {
+  if (part.empty()) return "";
+  const std::string quoted = absl::StrReplaceAll(part, {{"\\", "\\\\"}, {"\"", "\\\""}});
+  return absl::StrCat("name : \"", quoted, "\"");
 }
 
 absl::StatusOr<PlanKey> FindKey(PlanConnection* connection, const std::string& text,

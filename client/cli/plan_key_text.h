@@ -21,10 +21,14 @@ inline constexpr size_t kShownDigits = 12;
 absl::StatusOr<PlanKey> FindKey(PlanConnection* connection, const std::string& text,
                                 const CallOptions& call);
 
-// Every listed plan that `prefix` begins the key of, in the order of the server, all pages of them.
-// INVALID_ARGUMENT as above; "" is all.
+// Every listed plan that `prefix` begins the key of, in the order of the server, all pages of them, as far as `filter`
+// takes them (ListQuery::filter). INVALID_ARGUMENT as above; "" is all.
 absl::StatusOr<std::vector<ListedPlan>> ListAll(PlanConnection* connection,
-                                                const std::string& prefix, const CallOptions& call);
+                                                const std::string& prefix, const CallOptions& call,
+                                                const std::string& filter = "");
+
+// The filter for names that contain this; "" for "".
+std::string NameFilter(const std::string& part);
 
 }  // namespace stowage
 

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/codec/grpc_status.h"
 
 namespace stowage {
 namespace {
@@ -44,6 +45,11 @@ absl::Status Explain(const absl::Status& status, const GrpcOptions& options) {
   }
   if (absl::IsResourceExhausted(status) && absl::StrContains(status.message(), "larger than max")) {
     return Append(status, LimitWords(options));
+  }
+  // Those of this version say by name what they lack.
+  if (absl::IsUnimplemented(status) && GetReason(status).empty()) {
+    return Append(status,
+                  "the server does not have this method: it may be older than this program");
   }
   return status;
 }

@@ -158,13 +158,14 @@ class FallbackConnection : public PlanConnection {
     return Noted(primary_->ListPlans(query, options));
   }
 
-  absl::Status PinPlan(const PlanRevision& revision, RevisionAction action,
-                       const CallOptions& options) override {
-    return Noted(primary_->PinPlan(revision, action, options));
+  absl::Status ChangePlan(const PlanRevision& revision, RevisionAction action,
+                          const ChangeTerms& terms, const CallOptions& options) override {
+    return Noted(primary_->ChangePlan(revision, action, terms, options));
   }
 
-  absl::StatusOr<bool> DeletePlan(const PlanKey& key, const CallOptions& options) override {
-    return Noted(primary_->DeletePlan(key, options));
+  absl::StatusOr<bool> DeletePlan(const PlanKey& key, const ChangeTerms& terms,
+                                  const CallOptions& options) override {
+    return Noted(primary_->DeletePlan(key, terms, options));
   }
 
   std::string name() const override {

@@ -12,12 +12,15 @@
 #include "client/rpc/grpc_messages.h"
 #include "client/rpc/watch_answer.h"
 #include "proto/codec/grpc_status.h"
+#include "solvers/model/field_error.h"
+#include "stowage/v1/plan_admin_service.grpc.pb.h"
 #include "stowage/v1/plan_service.grpc.pb.h"
 
 namespace stowage {
 namespace {
 
 using Stub = v1::PlanService::Stub;
+using AdminStub = v1::PlanAdminService::Stub;
 
 class GrpcConnection : public PlanConnection {
  public:
@@ -25,8 +28,12 @@ class GrpcConnection : public PlanConnection {
 
   absl::StatusOr<PlanReply> GetPlan(const std::vector<PlanKey>& keys, const Budget& budget,
                                     const CallOptions& options) override {
-    absl::StatusOr<PlanReply> reply = Call<v1::GetPlanResponse>(
-        &Stub::GetPlan, MakeGetPlanRequest(keys, budget, options.job), options);
+    v1::GetPlanResponse response;
+    const absl::Status status =
+        Ask(&Stub::GetPlan, MakeGetPlanRequest(keys, budget, options.job, options.held.get()),
+            options, &response);
+    if (!status.ok()) return status;
+    absl::StatusOr<PlanReply> reply = ReadResponse(response, options.held.get());
     if (reply.ok() && std::find(keys.begin(), keys.end(), reply->key) == keys.end()) {
       return BrokenContract("a plan under a key that was not asked for");
     }
@@ -86,14 +93,39 @@ class GrpcConnection : public PlanConnection {
     return Call<v1::ListPlansResponse>(&Stub::ListPlans, MakeListPlansRequest(query), options);
   }
 
-  absl::Status PinPlan(const PlanRevision& revision, RevisionAction action,
-                       const CallOptions& options) override {
-    return Call<v1::PinPlanResponse>(&Stub::PinPlan, MakePinPlanRequest(revision, action), options)
-        .status();
+  absl::Status ChangePlan(const PlanRevision& revision, RevisionAction action,
+                          const ChangeTerms& terms, const CallOptions& options) override {
+    switch (action) {
+      case RevisionAction::kPin:
+        return Change(&AdminStub::PinPlan, MakeRevisionRequest<v1::PinPlanRequest>(revision, terms),
+                      options);
+      case RevisionAction::kUnpin:
+        return Change(&AdminStub::UnpinPlan,
+                      MakeRevisionRequest<v1::UnpinPlanRequest>(revision, terms), options);
+      case RevisionAction::kRollBack:
+        return Change(&AdminStub::RollBackPlan,
+                      MakeRevisionRequest<v1::RollBackPlanRequest>(revision, terms), options);
+      case RevisionAction::kPromote:
+        return Change(&AdminStub::PromotePlan,
+                      MakeRevisionRequest<v1::PromotePlanRequest>(revision, terms), options);
+      case RevisionAction::kFreeze:
+        return Change(&AdminStub::FreezePlan,
+                      MakeKeyRequest<v1::FreezePlanRequest>(revision.key, terms), options);
+      case RevisionAction::kUnfreeze:
+        return Change(&AdminStub::UnfreezePlan,
+                      MakeKeyRequest<v1::UnfreezePlanRequest>(revision.key, terms), options);
+    }
+    return FieldError("action", static_cast<int64_t>(action), "must be one of RevisionAction");
   }
 
-  absl::StatusOr<bool> DeletePlan(const PlanKey& key, const CallOptions& options) override {
-    return Call<v1::DeletePlanResponse>(&Stub::DeletePlan, MakeDeletePlanRequest(key), options);
+  absl::StatusOr<bool> DeletePlan(const PlanKey& key, const ChangeTerms& terms,
+                                  const CallOptions& options) override {
+    v1::DeletePlanResponse response;
+    const absl::Status status =
+        Ask(&AdminStub::DeletePlan, MakeKeyRequest<v1::DeletePlanRequest>(key, terms), options,
+            &response);
+    if (!status.ok()) return status;
+    return ReadResponse(response);
   }
 
   absl::StatusOr<Capabilities> GetCapabilities(const CallOptions& options) override {
@@ -104,19 +136,36 @@ class GrpcConnection : public PlanConnection {
   std::string name() const override { return channel_.name(); }
 
  private:
-  template <class Response, class Request>
-  auto Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-            const Request& request, const CallOptions& options)
-      -> decltype(ReadResponse(std::declval<Response>())) {
+  template <class Service, class Request, class Response>
+  absl::Status Ask(grpc::Status (Service::*method)(grpc::ClientContext*, const Request&, Response*),
+                   const Request& request, const CallOptions& options, Response* response) {
     grpc::ClientContext context;
     auto channel = channel_.Begin(static_cast<int64_t>(request.ByteSizeLong()), options, &context);
     if (!channel.ok()) return channel.status();
     const CancelToken::Watch watch(options.cancel.get(), [&context] { context.TryCancel(); });
-    Stub stub(*channel);
-    Response response;
-    const grpc::Status status = (stub.*method)(&context, request, &response);
-    if (status.ok()) return ReadResponse(response);
+    Service stub(*channel);
+    const grpc::Status status = (stub.*method)(&context, request, response);
+    if (status.ok()) return absl::OkStatus();
     return channel_.Failed(*channel, FromGrpcStatus(status), options.cancel.get());
+  }
+
+  template <class Response, class Request>
+  auto Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+            const Request& request, const CallOptions& options)
+      -> decltype(ReadResponse(std::declval<Response>())) {
+    Response response;
+    const absl::Status status = Ask(method, request, options, &response);
+    if (!status.ok()) return status;
+    return ReadResponse(response);
+  }
+
+  // Whose answer says nothing but that it is done.
+  template <class Request, class Response>
+  absl::Status Change(grpc::Status (AdminStub::*method)(grpc::ClientContext*, const Request&,
+                                                        Response*),
+                      const Request& request, const CallOptions& options) {
+    Response response;
+    return Ask(method, request, options, &response);
   }
 
   absl::Status Watch(const v1::WatchPlanRequest& request, const CallOptions& options,

@@ -63,11 +63,12 @@ absl::StatusOr<PlanKey> ReadKey(const v1::PlanKey& message) {
 }
 
 v1::GetPlanRequest MakeGetPlanRequest(const std::vector<PlanKey>& keys, const Budget& budget,
-                                      const std::string& job) {
+                                      const std::string& job, const Plan* held) {
   v1::GetPlanRequest request;
   for (const PlanKey& key : keys) *request.add_keys() = ToProto(key);
   *request.mutable_budget() = ToProto(budget);
   request.set_job(ToValidUtf8(job));
+  if (held != nullptr) request.set_held_digest(ScheduleDigest(held->schedule).ToBinary());
   return request;
 }
 
@@ -82,9 +83,16 @@ v1::WatchPlanRequest MakeWatchPlanRequest(const Profile& profile, const Budget& 
   return MakeSolveRequest<v1::WatchPlanRequest>(profile, budget, key_options, job);
 }
 
-absl::StatusOr<PlanReply> ReadResponse(const v1::GetPlanResponse& response) {
-  absl::StatusOr<PlanReply> reply = ReadReply(response.plan(), response.key(), PlanSource::kCache);
-  if (reply.ok()) reply->profile_wanted = response.profile_wanted();
+absl::StatusOr<PlanReply> ReadResponse(const v1::GetPlanResponse& response, const Plan* held) {
+  v1::Plan plan = response.plan();
+  if (response.unchanged()) {
+    if (held == nullptr) return BrokenContract("a plan that the caller is said to hold");
+    *plan.mutable_schedule() = ToProto(*held).schedule();
+  }
+  absl::StatusOr<PlanReply> reply = ReadReply(plan, response.key(), PlanSource::kCache);
+  if (!reply.ok()) return reply;
+  reply->profile_wanted = response.profile_wanted();
+  reply->unchanged = response.unchanged();
   return reply;
 }
 

@@ -12,19 +12,24 @@
 
 #include "absl/status/statusor.h"
 #include "client/rpc/plan_connection.h"
+#include "proto/codec/codec.h"
+#include "proto/codec/utf8.h"
+#include "stowage/v1/plan_admin_service.pb.h"
 #include "stowage/v1/plan_service.pb.h"
 
 namespace stowage {
 
 // grpc_messages.cc: plans.
 v1::GetPlanRequest MakeGetPlanRequest(const std::vector<PlanKey>& keys, const Budget& budget,
-                                      const std::string& job);
+                                      const std::string& job, const Plan* held = nullptr);
 v1::ComputePlanRequest MakeComputePlanRequest(const Profile& profile, const Budget& budget,
                                               const KeyOptions& key_options,
                                               const std::string& job);
 v1::WatchPlanRequest MakeWatchPlanRequest(const Profile& profile, const Budget& budget,
                                           const KeyOptions& key_options, const std::string& job);
-absl::StatusOr<PlanReply> ReadResponse(const v1::GetPlanResponse& response);
+// `held` is the plan that was asked with, or null.
+absl::StatusOr<PlanReply> ReadResponse(const v1::GetPlanResponse& response,
+                                       const Plan* held = nullptr);
 absl::StatusOr<PlanReply> ReadResponse(const v1::ComputePlanResponse& response);
 absl::StatusOr<PlanSource> ReadSource(v1::PlanSource source);
 absl::StatusOr<Plan> ReadPlan(const v1::Plan& message);
@@ -42,14 +47,28 @@ v1::ExplainPlanRequest MakeExplainPlanRequest(const PlanKey& key, const Budget& 
 v1::ReportExecutionRequest MakeReportExecutionRequest(const ExecutionMeasurement& measurement,
                                                       const std::string& job);
 v1::ListPlansRequest MakeListPlansRequest(const ListQuery& query);
-v1::PinPlanRequest MakePinPlanRequest(const PlanRevision& revision, RevisionAction action);
-v1::DeletePlanRequest MakeDeletePlanRequest(const PlanKey& key);
 absl::StatusOr<std::string> ReadResponse(const v1::ExplainPlanResponse& response);
 absl::StatusOr<ExecutionVerdict> ReadResponse(const v1::ReportExecutionResponse& response);
 absl::StatusOr<PlanPage> ReadResponse(const v1::ListPlansResponse& response);
-absl::StatusOr<bool> ReadResponse(const v1::PinPlanResponse& response);
 absl::StatusOr<bool> ReadResponse(const v1::DeletePlanResponse& response);
 absl::StatusOr<Capabilities> ReadResponse(const v1::GetCapabilitiesResponse& response);
+
+// Any request of PlanAdminService, and one about a revision.
+template <class Request>
+Request MakeKeyRequest(const PlanKey& key, const ChangeTerms& terms) {
+  Request request;
+  *request.mutable_key() = ToProto(key);
+  request.set_etag(ToValidUtf8(terms.etag));
+  request.set_request_id(ToValidUtf8(terms.request_id));
+  return request;
+}
+template <class Request>
+Request MakeRevisionRequest(const PlanRevision& revision, const ChangeTerms& terms) {
+  Request request = MakeKeyRequest<Request>(revision.key, terms);
+  request.set_budget_bytes(revision.budget.value());
+  request.set_revision(revision.revision);
+  return request;
+}
 
 // INTERNAL: "the server's answer breaks the contract: ...".
 absl::Status BrokenContract(const std::string& what);

@@ -1,4 +1,6 @@
+#include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,15 +22,6 @@ constexpr EnumMap<v1::RevisionState, ListedPlan::State, 3> kStates{{
     {v1::REVISION_STATE_SERVING, ListedPlan::State::kServing},
     {v1::REVISION_STATE_SHADOW, ListedPlan::State::kShadow},
     {v1::REVISION_STATE_RETIRED, ListedPlan::State::kRetired},
-}};
-
-constexpr EnumMap<v1::PinAction, RevisionAction, 6> kActions{{
-    {v1::PIN_ACTION_PIN, RevisionAction::kPin},
-    {v1::PIN_ACTION_UNPIN, RevisionAction::kUnpin},
-    {v1::PIN_ACTION_ROLL_BACK, RevisionAction::kRollBack},
-    {v1::PIN_ACTION_PROMOTE, RevisionAction::kPromote},
-    {v1::PIN_ACTION_FREEZE, RevisionAction::kFreeze},
-    {v1::PIN_ACTION_UNFREEZE, RevisionAction::kUnfreeze},
 }};
 
 bool IsRatio(double value) { return std::isfinite(value) && value >= 0; }
@@ -59,6 +52,15 @@ absl::StatusOr<ListedPlan> ReadSummary(const v1::PlanSummary& message) {
   plan.reports = message.reports();
   plan.time_ratio = message.measured_time_ratio();
   plan.peak_ratio = message.measured_peak_ratio();
+  plan.tenant = message.tenant();
+  plan.etag = message.etag();
+  if (message.has_create_time()) {
+    // More would be past the end of a clock of nanoseconds.
+    constexpr int64_t kLatest = int64_t{1} << 33;
+    const int64_t seconds = message.create_time().seconds();
+    if (seconds < 0 || seconds > kLatest) return BrokenContract("a time that cannot be");
+    plan.created = std::chrono::system_clock::time_point(std::chrono::seconds(seconds));
+  }
   if (!InRange(plan)) return BrokenContract("figures of a listed plan that cannot be");
   return plan;
 }
@@ -94,21 +96,8 @@ v1::ListPlansRequest MakeListPlansRequest(const ListQuery& query) {
   request.set_page_size(query.page_size);
   request.set_page_token(query.page_token);
   if (query.key) *request.mutable_key() = ToProto(*query.key);
-  return request;
-}
-
-v1::PinPlanRequest MakePinPlanRequest(const PlanRevision& revision, RevisionAction action) {
-  v1::PinPlanRequest request;
-  *request.mutable_key() = ToProto(revision.key);
-  request.set_budget_bytes(revision.budget.value());
-  request.set_revision(revision.revision);
-  request.set_action(ToWire(kActions, action));
-  return request;
-}
-
-v1::DeletePlanRequest MakeDeletePlanRequest(const PlanKey& key) {
-  v1::DeletePlanRequest request;
-  *request.mutable_key() = ToProto(key);
+  request.set_filter(ToValidUtf8(query.filter));
+  request.set_return_partial_success(query.partial);
   return request;
 }
 
@@ -126,6 +115,7 @@ absl::StatusOr<ExecutionVerdict> ReadResponse(const v1::ReportExecutionResponse&
 absl::StatusOr<PlanPage> ReadResponse(const v1::ListPlansResponse& response) {
   PlanPage page;
   page.next_page_token = response.next_page_token();
+  page.unreachable.assign(response.unreachable().begin(), response.unreachable().end());
   for (const v1::PlanSummary& message : response.plans()) {
     absl::StatusOr<ListedPlan> plan = ReadSummary(message);
     if (!plan.ok()) return plan.status();
@@ -133,8 +123,6 @@ absl::StatusOr<PlanPage> ReadResponse(const v1::ListPlansResponse& response) {
   }
   return page;
 }
-
-absl::StatusOr<bool> ReadResponse(const v1::PinPlanResponse&) { return true; }
 
 absl::StatusOr<bool> ReadResponse(const v1::DeletePlanResponse& response) {
   return response.deleted();

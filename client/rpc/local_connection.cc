@@ -144,11 +144,14 @@ class LocalConnection : public PlanConnection {
     return PlanPage();
   }
 
-  absl::Status PinPlan(const PlanRevision&, RevisionAction, const CallOptions&) override {
+  absl::Status ChangePlan(const PlanRevision&, RevisionAction, const ChangeTerms&,
+                          const CallOptions&) override {
     return NothingKept();
   }
 
-  absl::StatusOr<bool> DeletePlan(const PlanKey&, const CallOptions&) override { return false; }
+  absl::StatusOr<bool> DeletePlan(const PlanKey&, const ChangeTerms&, const CallOptions&) override {
+    return false;
+  }
 
   absl::StatusOr<Capabilities> GetCapabilities(const CallOptions&) override {
     Capabilities capabilities;

@@ -36,10 +36,12 @@ class MockPlanConnection : public PlanConnection {
               (const ExecutionMeasurement& measurement, const CallOptions& options), (override));
   MOCK_METHOD(absl::StatusOr<PlanPage>, ListPlans,
               (const ListQuery& query, const CallOptions& options), (override));
-  MOCK_METHOD(absl::Status, PinPlan,
-              (const PlanRevision& revision, RevisionAction action, const CallOptions& options),
+  MOCK_METHOD(absl::Status, ChangePlan,
+              (const PlanRevision& revision, RevisionAction action, const ChangeTerms& terms,
+               const CallOptions& options),
               (override));
-  MOCK_METHOD(absl::StatusOr<bool>, DeletePlan, (const PlanKey& key, const CallOptions& options),
+  MOCK_METHOD(absl::StatusOr<bool>, DeletePlan,
+              (const PlanKey& key, const ChangeTerms& terms, const CallOptions& options),
               (override));
   MOCK_METHOD(absl::StatusOr<Capabilities>, GetCapabilities, (const CallOptions& options),
               (override));

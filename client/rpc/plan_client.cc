@@ -120,7 +120,7 @@ absl::StatusOr<PlanClient::ByShapes> PlanClient::AskByShapes(const Profile& shap
   const Clock::time_point start = Clock::now();
   // The keys of larger shapes hold by the job's own workspaces, too.
   const std::vector<PlanKey> keys = KeysFor(shapes, call);
-  absl::StatusOr<PlanReply> reply = connection_->GetPlan({keys[0]}, budget, call);
+  absl::StatusOr<PlanReply> reply = connection_->GetPlan({keys[0]}, budget, Holding(keys[0], call));
   result.request_time = Since(start);
   if (absl::IsNotFound(reply.status())) {
     result.missed = keys.size() == 1;
@@ -134,7 +134,7 @@ absl::StatusOr<PlanClient::ByShapes> PlanClient::AskByShapes(const Profile& shap
   result.plan.emplace();
   result.plan->reply = *std::move(reply);
   result.plan->request_time = result.request_time;
-  Remember(shapes);
+  Remember(shapes, result.plan->reply.plan);
   return result;
 }
 
@@ -157,7 +157,7 @@ absl::StatusOr<ClientPlan> PlanClient::Compute(ProfileSource* source, const Budg
   const absl::Status status = ValidateAnswer(**profile, *bytes, options_.key, &reply->plan);
   if (!status.ok()) return status;
   answer.reply = *std::move(reply);
-  Remember(**profile);
+  Remember(**profile, answer.reply.plan);
   return answer;
 }
 
@@ -202,11 +202,20 @@ std::vector<PlanKey> PlanClient::KeysFor(const Profile& profile, const CallOptio
   return keys;
 }
 
-void PlanClient::Remember(const Profile& profile) {
+CallOptions PlanClient::Holding(const PlanKey& key, const CallOptions& call) const {
+  CallOptions holding = call;
+  for (const Known& known : known_) {
+    if (known.key == key) holding.held = known.plan;
+  }
+  return holding;
+}
+
+void PlanClient::Remember(const Profile& profile, const stowage::Plan& plan) {
   constexpr size_t kMostKnown = 8;
   const absl::StatusOr<Simulation> store_all = Instance(profile.problem).store_all();
   if (!store_all.ok()) return;
-  Known next{MakePlanKey(profile, options_.key), profile.problem, store_all->peak};
+  Known next{MakePlanKey(profile, options_.key), profile.problem, store_all->peak,
+             std::make_shared<const stowage::Plan>(plan)};
   known_.erase(std::remove_if(known_.begin(), known_.end(),
                               [&next](const Known& known) { return known.key == next.key; }),
                known_.end());
@@ -220,9 +229,10 @@ absl::StatusOr<std::optional<PlanReply>> PlanClient::Fitting(const std::vector<P
                                                              Nanos* request_time) {
   constexpr int kMostAsked = 4;
   Bytes within = budget;
+  const CallOptions asking = Holding(keys[0], call);
   for (int asked = 0; asked < kMostAsked && within > Bytes(0); ++asked) {
     const Clock::time_point start = Clock::now();
-    absl::StatusOr<PlanReply> reply = connection_->GetPlan(keys, within, call);
+    absl::StatusOr<PlanReply> reply = connection_->GetPlan(keys, within, asking);
     *request_time += Since(start);
     if (absl::IsNotFound(reply.status())) break;
     if (!reply.ok()) return reply.status();
@@ -256,7 +266,7 @@ absl::StatusOr<std::optional<ClientPlan>> PlanClient::FromCache(const Profile& p
   }
   answer.reply = **std::move(reply);
   answer.request_time = *request_time;
-  if (!answer.for_larger) Remember(profile);
+  if (!answer.for_larger) Remember(profile, answer.reply.plan);
   return std::optional<ClientPlan>(std::move(answer));
 }
 

@@ -17,6 +17,7 @@
 #define STOWAGE_CLIENT_RPC_PLAN_CLIENT_H_
 
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -87,12 +88,16 @@ class PlanClient {
     PlanKey key;
     Problem problem;
     Bytes store_all_peak;
+    std::shared_ptr<const stowage::Plan>
+        plan;  // the last one: while it stays, its schedule is sent once
   };
 
   const KeyOptions& Key(const CallOptions& call);
   // The profile's, then those whose plans hold for it, the nearest first. At most 16.
   std::vector<PlanKey> KeysFor(const Profile& profile, const CallOptions& call);
-  void Remember(const Profile& profile);
+  void Remember(const Profile& profile, const stowage::Plan& plan);
+  // The call, with what this client holds of that key.
+  CallOptions Holding(const PlanKey& key, const CallOptions& call) const;
   // What asking by shapes came to: a plan, or that nothing is cached, or neither.
   struct ByShapes {
     std::optional<ClientPlan> plan;

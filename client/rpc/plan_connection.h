@@ -32,7 +32,7 @@ class PlanConnection {
 
   // The cached plan of the first of 1 to 16 keys that has one within the budget; NOT_FOUND if none
   // has. Its prediction holds under the costs it was solved for: PlanClient validates it under the
-  // caller's.
+  // caller's. With CallOptions::held, a schedule that the caller has is not sent again.
   virtual absl::StatusOr<PlanReply> GetPlan(const std::vector<PlanKey>& keys, const Budget& budget,
                                             const CallOptions& options) = 0;
 
@@ -72,13 +72,14 @@ class PlanConnection {
   virtual absl::StatusOr<PlanPage> ListPlans(const ListQuery& query,
                                              const CallOptions& options) = 0;
 
-  // NOT_FOUND if there is no such revision, FAILED_PRECONDITION if the action does not fit its
-  // state.
-  virtual absl::Status PinPlan(const PlanRevision& revision, RevisionAction action,
-                               const CallOptions& options) = 0;
+  // What an administrator decides. NOT_FOUND if there is no such revision, FAILED_PRECONDITION if the action does not
+  // fit its state, ABORTED as the terms say.
+  virtual absl::Status ChangePlan(const PlanRevision& revision, RevisionAction action,
+                                  const ChangeTerms& terms, const CallOptions& options) = 0;
 
-  // Drops all that is kept under a key; false if that was nothing.
-  virtual absl::StatusOr<bool> DeletePlan(const PlanKey& key, const CallOptions& options) = 0;
+  // Drops all that is kept under a key; false if that was nothing. ABORTED as the terms say.
+  virtual absl::StatusOr<bool> DeletePlan(const PlanKey& key, const ChangeTerms& terms,
+                                          const CallOptions& options) = 0;
 
   // Limits, solvers, versions, and whom the server takes the caller for.
   virtual absl::StatusOr<Capabilities> GetCapabilities(const CallOptions& options) = 0;

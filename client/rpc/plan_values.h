@@ -29,6 +29,9 @@ struct CallOptions {
   // Whose call it is, the same for all ranks and restarts of a job: servers write it down, and take
   // one profile and one report per revision from each. At most 128 bytes; may be empty.
   std::string job = "";
+  // Of GetPlan: a plan that the caller holds. Where the answer has the same schedule, it is not sent again
+  // (PlanReply::unchanged). May be null.
+  std::shared_ptr<const Plan> held = nullptr;
   // The latest moment to have reached a server that takes the call: until then it is connected to, and
   // tried again when it is away or busy. One that has taken it may take until the deadline. max() leaves
   // it to the connection.
@@ -55,6 +58,8 @@ struct PlanReply {
   // Of GetPlan: nobody has measured what the plan was made for, or what jobs report has drifted from it. A
   // fresh profile, sent with ComputePlan, would help the next ones.
   bool profile_wanted = false;
+  // Of GetPlan: the schedule is that of CallOptions::held, and was not sent; the rest of the plan is news.
+  bool unchanged = false;
 };
 
 // How far a plan that is being made has come.
@@ -145,6 +150,16 @@ enum class RevisionAction {
   kUnfreeze,
 };
 
+// What keeps a change from being made twice, or over what somebody else has decided meanwhile.
+struct ChangeTerms {
+  // ListedPlan::etag, as it was listed: ABORTED (reason ETAG_MISMATCH) where the key's plans have another one by now;
+  // empty: whatever has happened.
+  std::string etag;
+  // The same for all attempts at one change: at most 64 of A-Z a-z 0-9 . _ -, best drawn. A server that has made the
+  // change says so, and does nothing. A retrying connection draws one where it is empty.
+  std::string request_id;
+};
+
 struct ListedPlan {
   enum class State { kServing, kShadow, kRetired };
 
@@ -162,18 +177,27 @@ struct ListedPlan {
   int32_t reports = 0;
   double time_ratio = 0;
   double peak_ratio = 0;
+  std::string tenant;  // empty on servers without tenants
+  std::string etag;    // of its whole entry: see ChangeTerms
+  // When the plans of its key began, to about 17 minutes; nothing where the server does not know.
+  std::optional<std::chrono::system_clock::time_point> created;
 };
 const char* ToString(ListedPlan::State state);
 
 struct ListQuery {
-  int32_t page_size = 0;  // entries, at most 1000; 0 leaves it to the server
+  int32_t page_size = 0;  // plans, at most 1000; 0 leaves it to the server
   std::string page_token;
   std::optional<PlanKey> key;  // this one alone
+  // `name:"resnet" AND pinned=true`: see ListPlansRequest.filter in plan_service.proto. Servers before it list all.
+  std::string filter;
+  // What can be listed while a store is away; else that is UNAVAILABLE.
+  bool partial = false;
 };
 
 struct PlanPage {
   std::vector<ListedPlan> plans;
-  std::string next_page_token;  // empty on the last page
+  std::string next_page_token;           // empty on the last page
+  std::vector<std::string> unreachable;  // stores that did not answer, of a partial list
 };
 
 struct Capabilities {

@@ -1,11 +1,17 @@
 #include "client/rpc/retrying_connection.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <random>
+#include <string>
 #include <thread>
 #include <utility>
 
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 #include "proto/codec/grpc_status.h"
 
 namespace stowage {
@@ -17,13 +23,35 @@ using std::chrono::nanoseconds;
 enum Safety {
   kSafe,         // nothing: every attempt has the same effect
   kWhenRefused,  // something: try again only where the server says that it did nothing
-  kNever,
 };
 
 const absl::Status& StatusOf(const absl::Status& status) { return status; }
 template <class T>
 const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
   return result.status();
+}
+
+// A UUID of version 4.
+std::string NewRequestId() {
+  std::random_device random;
+  const auto draw = [&random] { return (uint64_t{random()} << 32) | random(); };
+  const uint64_t high = (draw() & ~uint64_t{0xf000}) | 0x4000;
+  const uint64_t low = (draw() & ~(uint64_t{3} << 62)) | (uint64_t{1} << 63);
+  return absl::StrFormat("%08x-%04x-%04x-%04x-%012x", high >> 32, (high >> 16) & 0xffff,
+                         high & 0xffff, low >> 48, low & 0xffffffffffff);
+}
+
+// Of a change that was asked for before, without an answer.
+template <class Result>
+Result UnknownOutcome(const Result& result) {
+  const absl::Status& status = StatusOf(result);
+  absl::Status said(status.code(),
+                    absl::StrCat(status.message(),
+                                 "; an attempt before this one had no answer, and may have been "
+                                 "carried out"));
+  status.ForEachPayload(
+      [&said](absl::string_view url, const absl::Cord& payload) { said.SetPayload(url, payload); });
+  return said;
 }
 
 // The waits of one call.
@@ -35,7 +63,7 @@ class Backoff {
   // How long to wait after `error`; nothing if trying again is of no use.
   std::optional<nanoseconds> After(const absl::Status& error, Safety safety) {
     if (absl::IsUnavailable(error) && safety == kSafe) return Grow();
-    if (absl::IsResourceExhausted(error) && safety != kNever) return AsAsked(error);
+    if (absl::IsResourceExhausted(error)) return AsAsked(error);
     return std::nullopt;
   }
 
@@ -84,13 +112,15 @@ class RetryingConnection : public PlanConnection {
                                       const KeyOptions& key_options,
                                       const ProgressCallback& progress,
                                       const CallOptions& options) override {
-    Safety safety = kSafe;
-    const ProgressCallback heard = [&safety, &progress](const PlanProgress& so_far) {
-      safety = kNever;
-      if (progress) progress(so_far);
+    // A server that is asked again goes on with what it had found (server/planning/unfinished_plans.h); another one
+    // may be behind: what the caller has seen is not unsaid.
+    double seen = 0;
+    const ProgressCallback rising = [&seen, &progress](const PlanProgress& so_far) {
+      seen = std::max(seen, so_far.share);
+      if (progress) progress({seen, so_far.best});
     };
-    return Retry(safety, options,
-                 [&] { return inner_->WatchPlan(profile, budget, key_options, heard, options); });
+    return Retry(kSafe, options,
+                 [&] { return inner_->WatchPlan(profile, budget, key_options, rising, options); });
   }
 
   absl::StatusOr<FrontierReply> GetFrontier(const Profile& profile, const KeyOptions& key_options,
@@ -119,13 +149,17 @@ class RetryingConnection : public PlanConnection {
     return Retry(kSafe, options, [&] { return inner_->ListPlans(query, options); });
   }
 
-  absl::Status PinPlan(const PlanRevision& revision, RevisionAction action,
-                       const CallOptions& options) override {
-    return Retry(kWhenRefused, options, [&] { return inner_->PinPlan(revision, action, options); });
+  absl::Status ChangePlan(const PlanRevision& revision, RevisionAction action,
+                          const ChangeTerms& terms, const CallOptions& options) override {
+    return Change(terms, options, [&](const ChangeTerms& same) {
+      return inner_->ChangePlan(revision, action, same, options);
+    });
   }
 
-  absl::StatusOr<bool> DeletePlan(const PlanKey& key, const CallOptions& options) override {
-    return Retry(kWhenRefused, options, [&] { return inner_->DeletePlan(key, options); });
+  absl::StatusOr<bool> DeletePlan(const PlanKey& key, const ChangeTerms& terms,
+                                  const CallOptions& options) override {
+    return Change(terms, options,
+                  [&](const ChangeTerms& same) { return inner_->DeletePlan(key, same, options); });
   }
 
   absl::StatusOr<Capabilities> GetCapabilities(const CallOptions& options) override {
@@ -135,10 +169,8 @@ class RetryingConnection : public PlanConnection {
   std::string name() const override { return inner_->name(); }
 
  private:
-  // `safety` is looked at after each attempt, which may change it.
   template <class Call>
-  auto Retry(const Safety& safety, const CallOptions& options, const Call& call)
-      -> decltype(call()) {
+  auto Retry(Safety safety, const CallOptions& options, const Call& call) -> decltype(call()) {
     Backoff backoff(policy_, environment_.uniform);
     auto result = call();
     for (int attempt = 1; attempt < policy_.max_attempts && !result.ok(); ++attempt) {
@@ -149,6 +181,22 @@ class RetryingConnection : public PlanConnection {
       if (options.cancel && options.cancel->cancelled()) return absl::CancelledError("cancelled");
       result = call();
     }
+    return result;
+  }
+
+  // Every attempt under the same id.
+  template <class Call>
+  auto Change(const ChangeTerms& terms, const CallOptions& options, const Call& call)
+      -> decltype(call(terms)) {
+    ChangeTerms same = terms;
+    if (same.request_id.empty()) same.request_id = NewRequestId();
+    bool unanswered = false;
+    auto result = Retry(same.etag.empty() ? kWhenRefused : kSafe, options, [&] {
+      auto attempt = call(same);
+      if (unanswered && absl::IsAborted(StatusOf(attempt))) return UnknownOutcome(attempt);
+      unanswered = unanswered || absl::IsUnavailable(StatusOf(attempt));
+      return attempt;
+    });
     return result;
   }
 

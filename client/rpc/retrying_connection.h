@@ -7,10 +7,12 @@
 // second time changes nothing:
 //   GetPlan, ComputePlan, GetFrontier, FitBatch, ExplainPlan, ListPlans, GetCapabilities
 //                           always
-//   WatchPlan               until its first message: what the caller has seen is not unsaid
+//   WatchPlan               always: the server goes on with what it had found, and the share that is told never falls
 //   ReportExecution         with a job's name: its later report replaces the earlier one
-//   PinPlan, DeletePlan     never: they may undo what another one did meanwhile, and the answer to
-//                           the second would not be the answer to the first
+//   ChangePlan, DeletePlan  with an etag, under one request id (drawn here where there is none): a server that has
+//                           made the change says so, another finds that the etag is not the one any more. That is
+//                           ABORTED, and says that an attempt before it may have been carried out. Without an etag
+//                           never: they may undo what another one did meanwhile
 // RESOURCE_EXHAUSTED says that nothing was carried out: all of them are tried again.
 #ifndef STOWAGE_CLIENT_RPC_RETRYING_CONNECTION_H_
 #define STOWAGE_CLIENT_RPC_RETRYING_CONNECTION_H_

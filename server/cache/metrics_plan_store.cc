@@ -68,6 +68,18 @@ absl::StatusOr<std::vector<PlanKey>> MetricsPlanStore::ListOf(const std::string&
   return store_->ListOf(tenant, after, limit);
 }
 
+std::vector<PlanKey> MetricsPlanStore::ListReachable(const std::optional<std::string>& tenant,
+                                                     const std::optional<PlanKey>& after,
+                                                     size_t limit,
+                                                     std::set<std::string>* unreachable) {
+  std::set<std::string> names;
+  std::vector<PlanKey> keys = store_->ListReachable(tenant, after, limit, &names);
+  for (const std::string& name : names) {
+    unreachable->insert(name == kUnnamedStore ? ToString(tier_) : name);
+  }
+  return keys;
+}
+
 PlanStoreStats MetricsPlanStore::stats() const { return store_->stats(); }
 
 void MetricsPlanStore::PublishSize() {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,9 @@ class MetricsPlanStore final : public PlanStore {
   absl::StatusOr<std::vector<PlanKey>> ListOf(const std::string& tenant,
                                               const std::optional<PlanKey>& after,
                                               size_t limit) override;
+  std::vector<PlanKey> ListReachable(const std::optional<std::string>& tenant,
+                                     const std::optional<PlanKey>& after, size_t limit,
+                                     std::set<std::string>* unreachable) override;
   void Used(const std::vector<PlanKey>& keys) override { store_->Used(keys); }
   PlanStoreStats stats() const override;
 

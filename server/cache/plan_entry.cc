@@ -98,6 +98,12 @@ int64_t LastGenerationByNow(int64_t known) {
   return (std::min(std::max(by_time, next), kLastHistory) + 1) * kChangesPerHistory - 1;
 }
 
+std::optional<int64_t> BegunAt(int64_t generation) {
+  const int64_t history = generation / kChangesPerHistory - kFirstTimedHistory;
+  if (history < 0) return std::nullopt;
+  return kUnitsSince + history / kHistoriesPerUnit * kSecondsPerUnit;
+}
+
 absl::Status StaleGenerationError() {
   return absl::AbortedError("the entry has changed since it was read");
 }

@@ -98,6 +98,10 @@ int64_t FirstGeneration(int64_t after = 0);
 // than 17 minutes; of the one of `known`; and of those that FirstGeneration(known) may have begun.
 int64_t LastGenerationByNow(int64_t known);
 
+// When the history of a generation began, in seconds since 1970, to about 17 minutes; nothing where a version before this
+// one had begun it.
+std::optional<int64_t> BegunAt(int64_t generation);
+
 // Whether `a` comes after `b` in one history. Of two histories neither is newer.
 inline bool IsNewer(int64_t a, int64_t b) {
   return a > b && a / kChangesPerHistory == b / kChangesPerHistory;

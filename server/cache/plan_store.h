@@ -9,6 +9,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,9 @@ enum class Durability {
   kBestEffort,  // in any tier: what is lost is solved or measured anew
   kRequired,    // in all of them, or nowhere: somebody is told that it is done
 };
+
+// Of a store that does not know which tier it is; what counts for it does (metrics_plan_store.h).
+inline constexpr char kUnnamedStore[] = "store";
 
 // Thread-safe.
 class PlanStore {
@@ -103,6 +107,17 @@ class PlanStore {
   virtual absl::StatusOr<std::vector<PlanKey>> ListOf(const std::string& tenant,
                                                       const std::optional<PlanKey>& after,
                                                       size_t limit) = 0;
+
+  // As ListOf, or as List without a tenant, of what can be asked now. The stores that could not say are added to
+  // `unreachable`, by name ("redis"): keys that only they have are missing.
+  virtual std::vector<PlanKey> ListReachable(const std::optional<std::string>& tenant,
+                                             const std::optional<PlanKey>& after, size_t limit,
+                                             std::set<std::string>* unreachable) {
+    const auto keys = tenant ? ListOf(*tenant, after, limit) : List(after, limit);
+    if (keys.ok()) return *keys;
+    unreachable->insert(kUnnamedStore);
+    return {};
+  }
 
   // These were looked up in a store before this one: as good as a lookup against being evicted, but
   // nothing is read. Whoever evicts nothing does nothing.

@@ -315,6 +315,14 @@ absl::StatusOr<std::vector<PlanKey>> TieredPlanStore::ListOf(const std::string& 
                      limit);
 }
 
+std::vector<PlanKey> TieredPlanStore::ListReachable(const std::optional<std::string>& tenant,
+                                                    const std::optional<PlanKey>& after,
+                                                    size_t limit,
+                                                    std::set<std::string>* unreachable) {
+  return *LeastOfBoth(fast_->ListReachable(tenant, after, limit, unreachable),
+                      slow_->ListReachable(tenant, after, limit, unreachable), limit);
+}
+
 PlanStoreStats TieredPlanStore::stats() const { return slow_->stats(); }
 
 }  // namespace stowage

@@ -61,6 +61,9 @@ class TieredPlanStore final : public PlanStore {
   absl::StatusOr<std::vector<PlanKey>> ListOf(const std::string& tenant,
                                               const std::optional<PlanKey>& after,
                                               size_t limit) override;
+  std::vector<PlanKey> ListReachable(const std::optional<std::string>& tenant,
+                                     const std::optional<PlanKey>& after, size_t limit,
+                                     std::set<std::string>* unreachable) override;
   void Used(const std::vector<PlanKey>& keys) override;
   // Of the slow tier.
   PlanStoreStats stats() const override;

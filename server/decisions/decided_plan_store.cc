@@ -132,6 +132,14 @@ absl::StatusOr<std::vector<PlanKey>> DecidedPlanStore::ListOf(const std::string&
                      limit);
 }
 
+std::vector<PlanKey> DecidedPlanStore::ListReachable(const std::optional<std::string>& tenant,
+                                                     const std::optional<PlanKey>& after,
+                                                     size_t limit,
+                                                     std::set<std::string>* unreachable) {
+  return *LeastOfBoth(tiers_->ListReachable(tenant, after, limit, unreachable),
+                      book_->Held(tenant, after, limit), limit);
+}
+
 ComparingPlanStore::ComparingPlanStore(std::unique_ptr<PlanStore> shared,
                                        std::shared_ptr<DecisionBook> book)
     : shared_(std::move(shared)), book_(std::move(book)) {}
@@ -174,6 +182,13 @@ absl::StatusOr<std::vector<PlanKey>> ComparingPlanStore::ListOf(const std::strin
                                                                 const std::optional<PlanKey>& after,
                                                                 size_t limit) {
   return shared_->ListOf(tenant, after, limit);
+}
+
+std::vector<PlanKey> ComparingPlanStore::ListReachable(const std::optional<std::string>& tenant,
+                                                       const std::optional<PlanKey>& after,
+                                                       size_t limit,
+                                                       std::set<std::string>* unreachable) {
+  return shared_->ListReachable(tenant, after, limit, unreachable);
 }
 
 }  // namespace stowage

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -46,6 +47,9 @@ class DecidedPlanStore final : public PlanStore {
   absl::StatusOr<std::vector<PlanKey>> ListOf(const std::string& tenant,
                                               const std::optional<PlanKey>& after,
                                               size_t limit) override;
+  std::vector<PlanKey> ListReachable(const std::optional<std::string>& tenant,
+                                     const std::optional<PlanKey>& after, size_t limit,
+                                     std::set<std::string>* unreachable) override;
   void Used(const std::vector<PlanKey>& keys) override { tiers_->Used(keys); }
   PlanStoreStats stats() const override { return tiers_->stats(); }
 
@@ -92,6 +96,9 @@ class ComparingPlanStore final : public PlanStore {
   absl::StatusOr<std::vector<PlanKey>> ListOf(const std::string& tenant,
                                               const std::optional<PlanKey>& after,
                                               size_t limit) override;
+  std::vector<PlanKey> ListReachable(const std::optional<std::string>& tenant,
+                                     const std::optional<PlanKey>& after, size_t limit,
+                                     std::set<std::string>* unreachable) override;
   void Used(const std::vector<PlanKey>& keys) override { shared_->Used(keys); }
   PlanStoreStats stats() const override { return shared_->stats(); }
 

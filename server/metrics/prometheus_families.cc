@@ -93,9 +93,8 @@ void PrometheusMetrics::Families::AddRpcs() {
                       .Register(*registry);
   for (size_t i = 0; i < kRpcCount; ++i) {
     const Rpc rpc = static_cast<Rpc>(i);
-    prometheus::Labels labels = {{"grpc_service", "stowage.v1.PlanService"},
-                                 {"grpc_method", ToString(rpc)},
-                                 {"grpc_type", Type(rpc)}};
+    prometheus::Labels labels = {
+        {"grpc_service", ServiceOf(rpc)}, {"grpc_method", ToString(rpc)}, {"grpc_type", Type(rpc)}};
     rpcs[i].started = &started.Add(labels);
     rpcs[i].seconds = &seconds.Add(labels, CallSeconds());
     for (size_t code = 0; code < kStatusCodeCount; ++code) {

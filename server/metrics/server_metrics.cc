@@ -20,14 +20,28 @@ const char* ToString(Rpc rpc) {
       return "ReportExecution";
     case Rpc::kListPlans:
       return "ListPlans";
-    case Rpc::kPinPlan:
-      return "PinPlan";
-    case Rpc::kDeletePlan:
-      return "DeletePlan";
     case Rpc::kGetCapabilities:
       return "GetCapabilities";
+    case Rpc::kPinPlan:
+      return "PinPlan";
+    case Rpc::kUnpinPlan:
+      return "UnpinPlan";
+    case Rpc::kRollBackPlan:
+      return "RollBackPlan";
+    case Rpc::kPromotePlan:
+      return "PromotePlan";
+    case Rpc::kFreezePlan:
+      return "FreezePlan";
+    case Rpc::kUnfreezePlan:
+      return "UnfreezePlan";
+    case Rpc::kDeletePlan:
+      return "DeletePlan";
   }
   return "unknown";
+}
+
+const char* ServiceOf(Rpc rpc) {
+  return rpc >= Rpc::kPinPlan ? "stowage.v1.PlanAdminService" : "stowage.v1.PlanService";
 }
 
 const char* ToString(PlanLookup lookup) {

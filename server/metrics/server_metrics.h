@@ -13,7 +13,7 @@
 
 namespace stowage {
 
-// The RPCs of stowage.v1.PlanService.
+// The RPCs of stowage.v1, of either service.
 enum class Rpc {
   kGetPlan,
   kComputePlan,
@@ -23,12 +23,20 @@ enum class Rpc {
   kExplainPlan,
   kReportExecution,
   kListPlans,
-  kPinPlan,
-  kDeletePlan,
   kGetCapabilities,
+  // Of PlanAdminService.
+  kPinPlan,
+  kUnpinPlan,
+  kRollBackPlan,
+  kPromotePlan,
+  kFreezePlan,
+  kUnfreezePlan,
+  kDeletePlan,
 };
-inline constexpr size_t kRpcCount = 11;
+inline constexpr size_t kRpcCount = 16;
 const char* ToString(Rpc rpc);
+// "stowage.v1.PlanService" or "stowage.v1.PlanAdminService".
+const char* ServiceOf(Rpc rpc);
 
 // What became of a search for a cached plan.
 enum class PlanLookup {

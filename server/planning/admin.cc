@@ -54,6 +54,12 @@ const char* NameOf(PinAction action) {
   return "";
 }
 
+absl::Status CheckEtag(const PlanEntry& entry, const std::string& etag) {
+  if (etag.empty()) return absl::OkStatus();
+  const std::string now = EtagOf(entry);
+  return now == etag ? absl::OkStatus() : EtagMismatchError(now);
+}
+
 std::string LoggedOutcome(const absl::Status& status) {
   return status.ok() ? "ok" : status.ToString(absl::StatusToStringMode::kWithNoExtraData);
 }
@@ -113,8 +119,18 @@ void PlanAdmin::Audit(const AdminCaller& caller, AuditEvent event) {
   audit_->Add(event);
 }
 
+absl::StatusOr<std::vector<PlanKey>> PlanAdmin::KeysOf(const AdminCaller& caller,
+                                                       const std::optional<PlanKey>& after,
+                                                       size_t limit,
+                                                       std::set<std::string>* unreachable) {
+  const auto tenant = caller.all_tenants ? std::nullopt : std::make_optional(caller.tenant);
+  if (unreachable != nullptr) return store_->ListReachable(tenant, after, limit, unreachable);
+  return tenant ? store_->ListOf(*tenant, after, limit) : store_->List(after, limit);
+}
+
 absl::StatusOr<EntryPage> PlanAdmin::List(const AdminCaller& caller,
-                                          const std::optional<PlanKey>& after, size_t limit) {
+                                          const std::optional<PlanKey>& after, size_t limit,
+                                          std::set<std::string>* unreachable) {
   EntryPage page;
   std::optional<PlanKey> first, last;  // that were looked at
   for (size_t seen = 0; seen < kMostKeysPerPage;) {
@@ -123,9 +139,7 @@ absl::StatusOr<EntryPage> PlanAdmin::List(const AdminCaller& caller,
     const size_t wanted =
         std::min(seen == 0 ? limit + 1 : kMostKeysPerPage, kMostKeysPerPage - seen);
     const std::optional<PlanKey>& from = last ? last : after;
-    const absl::StatusOr<std::vector<PlanKey>> keys =
-        caller.all_tenants ? store_->List(from, wanted)
-                           : store_->ListOf(caller.tenant, from, wanted);
+    const absl::StatusOr<std::vector<PlanKey>> keys = KeysOf(caller, from, wanted, unreachable);
     if (!keys.ok()) return ListUnavailableError(std::string(keys.status().message()));
     for (const PlanKey& key : *keys) {
       if (page.entries.size() == limit) {
@@ -151,10 +165,12 @@ EntryPage PlanAdmin::ListKey(const AdminCaller& caller, const PlanKey& key) {
 }
 
 absl::Status PlanAdmin::Pin(const AdminCaller& caller, const PlanKey& key, const RevisionId& id,
-                            PinAction action) {
+                            PinAction action, const std::string& etag) {
+  std::lock_guard<std::mutex> lock(deciding_);
   const absl::Status status =
       Update(caller, key, Durability::kRequired,
              [&](const PlanEntry& entry) -> absl::StatusOr<std::optional<PlanEntry>> {
+               if (absl::Status same = CheckEtag(entry, etag); !same.ok()) return same;
                absl::StatusOr<PlanEntry> changed = Changed(entry, id, action);
                if (!changed.ok()) return changed.status();
                return *std::move(changed);
@@ -170,17 +186,21 @@ absl::Status PlanAdmin::Pin(const AdminCaller& caller, const PlanKey& key, const
   return status;
 }
 
-absl::StatusOr<bool> PlanAdmin::EraseSeen(const AdminCaller& caller, const PlanKey& key) {
+absl::StatusOr<bool> PlanAdmin::EraseSeen(const AdminCaller& caller, const PlanKey& key,
+                                          const std::string& etag) {
   const PlanAnswer found = store_->Look(key, Access::kUpdate);
   if (!found.entry && found.absence == Absence::kFailed) return AbsentError(found.absence);
   if (!found.entry || !MaySee(caller, *found.entry)) return false;
+  if (absl::Status same = CheckEtag(*found.entry, etag); !same.ok()) return same;
   absl::StatusOr<bool> erased = store_->Erase(key);
   if (!erased.ok()) return StoreUnavailableError(std::string(erased.status().message()));
   return erased;
 }
 
-absl::StatusOr<bool> PlanAdmin::Delete(const AdminCaller& caller, const PlanKey& key) {
-  absl::StatusOr<bool> deleted = EraseSeen(caller, key);
+absl::StatusOr<bool> PlanAdmin::Delete(const AdminCaller& caller, const PlanKey& key,
+                                       const std::string& etag) {
+  std::lock_guard<std::mutex> lock(deciding_);
+  absl::StatusOr<bool> deleted = EraseSeen(caller, key, etag);
   AuditEvent event;
   event.action = "delete";
   event.change = true;

@@ -10,7 +10,9 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -64,20 +66,24 @@ class PlanAdmin {
   // others, but about where among all of them a store has got to.
   // UNAVAILABLE (reason STORE_UNAVAILABLE) when a tier of the store cannot say what it has: a list that
   // lacks plans is none.
+  // With `unreachable`: what can be listed, and the stores that cannot say (plan_store.h) are added to it.
   absl::StatusOr<EntryPage> List(const AdminCaller& caller, const std::optional<PlanKey>& after,
-                                 size_t limit);
+                                 size_t limit, std::set<std::string>* unreachable = nullptr);
   // That key's entry alone, if there is one.
   EntryPage ListKey(const AdminCaller& caller, const PlanKey& key);
 
-  // As revisions.h says, NOT_FOUND and FAILED_PRECONDITION included; ABORTED when others keep changing
-  // the entry; UNAVAILABLE (reason STORE_UNAVAILABLE) when a tier of the store could not take it: then
+  // As revisions.h says, NOT_FOUND and FAILED_PRECONDITION included; ABORTED (reason ETAG_MISMATCH) when
+  // the entry has another etag than that (EtagOf; empty: any will do), ABORTED, too, when others keep
+  // changing the entry; UNAVAILABLE (reason STORE_UNAVAILABLE) when a tier of the store could not take it: then
   // it has not happened. `id` is not looked at by kFreeze and kUnfreeze.
   absl::Status Pin(const AdminCaller& caller, const PlanKey& key, const RevisionId& id,
-                   PinAction action);
+                   PinAction action, const std::string& etag = "");
 
-  // False when there was nothing. UNAVAILABLE (reason STORE_UNAVAILABLE) when a tier could not be
+  // False when there was nothing. ABORTED as for Pin; between servers that share the entry, what one
+  // changes while the other deletes may go with it. UNAVAILABLE (reason STORE_UNAVAILABLE) when a tier could not be
   // asked: the entry may still be there, or come back.
-  absl::StatusOr<bool> Delete(const AdminCaller& caller, const PlanKey& key);
+  absl::StatusOr<bool> Delete(const AdminCaller& caller, const PlanKey& key,
+                              const std::string& etag = "");
 
   // What became of the report; NOT_FOUND when nothing is known of the plan.
   absl::StatusOr<ReportOutcome> Report(const AdminCaller& caller, const stowage::Report& report);
@@ -89,10 +95,14 @@ class PlanAdmin {
  private:
   // What the caller may see, for people: nothing of it is kept in memory.
   std::shared_ptr<const PlanEntry> Find(const AdminCaller& caller, const PlanKey& key);
+  absl::StatusOr<std::vector<PlanKey>> KeysOf(const AdminCaller& caller,
+                                              const std::optional<PlanKey>& after, size_t limit,
+                                              std::set<std::string>* unreachable);
   // UpdateEntry for what is the caller's.
   absl::Status Update(const AdminCaller& caller, const PlanKey& key, Durability durability,
                       const EntryChange& change);
-  absl::StatusOr<bool> EraseSeen(const AdminCaller& caller, const PlanKey& key);
+  absl::StatusOr<bool> EraseSeen(const AdminCaller& caller, const PlanKey& key,
+                                 const std::string& etag);
   void CountReport(const AdminCaller& caller, const stowage::Report& report,
                    const ReportJudgement& judgement, const PlanEntry& entry);
   void Audit(const AdminCaller& caller, AuditEvent event);
@@ -100,6 +110,7 @@ class PlanAdmin {
   PlanStore* const store_;
   ServerMetrics* const metrics_;
   AuditLog* const audit_;
+  std::mutex deciding_;  // an entry whose etag was looked at is not pinned before it is deleted
   CountedSteps counted_;
 };
 

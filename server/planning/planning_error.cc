@@ -1,18 +1,32 @@
 #include "server/planning/planning_error.h"
 
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
 namespace stowage {
 namespace {
 
 constexpr char kReason[] = "stowage/planning_reason";
 constexpr char kRetryAfter[] = "stowage/planning_retry_after_ns";
+constexpr char kFigure[] = "stowage/planning_figure/";
 
 absl::Status WithPlanningReason(absl::Status status, const std::string& reason) {
   status.SetPayload(kReason, absl::Cord(reason));
   return status;
+}
+
+absl::Status WithFigure(absl::Status status, const std::string& name, const std::string& figure) {
+  status.SetPayload(absl::StrCat(kFigure, name), absl::Cord(figure));
+  return status;
+}
+
+// Of a limit that is reached.
+absl::Status Limited(const absl::Status& status, int64_t limit) {
+  return WithFigure(status, "limit", absl::StrCat(limit));
 }
 
 absl::Status Exhausted(const std::string& message, const std::string& reason,
@@ -41,44 +55,61 @@ absl::Status ListUnavailableError(const std::string& why) {
       "STORE_UNAVAILABLE");
 }
 
+absl::Status EtagMismatchError(const std::string& etag) {
+  return WithFigure(
+      WithPlanningReason(absl::AbortedError("the key's plans are not as the etag says any more"),
+                         "ETAG_MISMATCH"),
+      "etag", etag);
+}
+
 absl::Status QueueFullError(size_t limit, std::chrono::nanoseconds retry_after) {
-  return Exhausted(absl::StrCat("all ", limit, " places of the solve queue are taken"),
-                   "QUEUE_FULL", retry_after);
+  const absl::Status full =
+      Exhausted(absl::StrCat("all ", limit, " places of the solve queue are taken"), "QUEUE_FULL",
+                retry_after);
+  return WithFigure(Limited(full, static_cast<int64_t>(limit)), "position", absl::StrCat(limit));
 }
 
 absl::Status TooManyCallsError(int64_t limit, std::chrono::nanoseconds retry_after) {
-  return Exhausted(absl::StrCat("all ", limit, " calls that may be open at once are"),
-                   "TOO_MANY_CALLS", retry_after);
+  return Limited(Exhausted(absl::StrCat("all ", limit, " calls that may be open at once are"),
+                           "TOO_MANY_CALLS", retry_after),
+                 limit);
 }
 
 absl::Status RequestBytesError(size_t limit, std::chrono::nanoseconds retry_after) {
-  return Exhausted(absl::StrCat("the requests that are open have too many of the ", limit,
-                                " bytes they may have"),
-                   "REQUEST_BYTES", retry_after);
+  return Limited(Exhausted(absl::StrCat("the requests that are open have too many of the ", limit,
+                                        " bytes they may have"),
+                           "REQUEST_BYTES", retry_after),
+                 static_cast<int64_t>(limit));
 }
 
 absl::Status DeadlineTooShortError(std::chrono::nanoseconds expected,
                                    std::chrono::nanoseconds retry_after) {
   const std::chrono::duration<double> seconds = expected;
-  return Exhausted(absl::StrCat("a plan would come in about ", seconds.count(),
-                                " s, after the caller's deadline"),
-                   "DEADLINE_TOO_SHORT", retry_after);
+  return WithFigure(Exhausted(absl::StrCat("a plan would come in about ", seconds.count(),
+                                           " s, after the caller's deadline"),
+                              "DEADLINE_TOO_SHORT", retry_after),
+                    "expected_ns", absl::StrCat(expected.count()));
 }
 
 absl::Status TenantQuotaError(size_t limit, std::chrono::nanoseconds retry_after) {
-  return Exhausted(absl::StrCat("all ", limit, " solves that the tenant may have at once are"),
-                   "TENANT_QUOTA", retry_after);
+  return Limited(
+      Exhausted(absl::StrCat("all ", limit, " solves that the tenant may have at once are"),
+                "TENANT_QUOTA", retry_after),
+      static_cast<int64_t>(limit));
 }
 
 absl::Status TenantCallsError(int64_t limit, std::chrono::nanoseconds retry_after) {
-  return Exhausted(absl::StrCat("all ", limit, " calls that the tenant may have open at once are"),
-                   "TENANT_QUOTA", retry_after);
+  return Limited(
+      Exhausted(absl::StrCat("all ", limit, " calls that the tenant may have open at once are"),
+                "TENANT_QUOTA", retry_after),
+      limit);
 }
 
 absl::Status TenantBytesError(size_t limit, std::chrono::nanoseconds retry_after) {
-  return Exhausted(absl::StrCat("the tenant's open requests have too many of the ", limit,
-                                " bytes they may have"),
-                   "TENANT_QUOTA", retry_after);
+  return Limited(Exhausted(absl::StrCat("the tenant's open requests have too many of the ", limit,
+                                        " bytes they may have"),
+                           "TENANT_QUOTA", retry_after),
+                 static_cast<int64_t>(limit));
 }
 
 absl::Status OutOfMemoryError() {
@@ -108,6 +139,16 @@ absl::Status SolveTimeError(std::chrono::nanoseconds limit) {
 std::string PlanningReason(const absl::Status& status) {
   const auto reason = status.GetPayload(kReason);
   return reason ? std::string(*reason) : "";
+}
+
+std::map<std::string, std::string> PlanningFigures(const absl::Status& status) {
+  std::map<std::string, std::string> figures;
+  status.ForEachPayload([&figures](absl::string_view url, const absl::Cord& payload) {
+    if (absl::StartsWith(url, kFigure)) {
+      figures.emplace(std::string(absl::StripPrefix(url, kFigure)), std::string(payload));
+    }
+  });
+  return figures;
 }
 
 std::optional<std::chrono::nanoseconds> PlanningRetryAfter(const absl::Status& status) {

@@ -1,4 +1,4 @@
-// Errors of planning, with the parts that a caller may act on: a reason, and when to try again.
+// Errors of planning, with the parts that a caller may act on: a reason, figures, and when to try again.
 // They travel as payloads of the status; server/rpc puts them on the wire.
 #ifndef STOWAGE_SERVER_PLANNING_PLANNING_ERROR_H_
 #define STOWAGE_SERVER_PLANNING_PLANNING_ERROR_H_
@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -20,6 +21,8 @@ absl::Status PlanNotCachedError();
 absl::Status StoreUnavailableError(const std::string& why);
 // The same of a list, which lacked plans.
 absl::Status ListUnavailableError(const std::string& why);
+// ABORTED, ETAG_MISMATCH: somebody has changed the entry since the caller looked at it; `etag` holds now.
+absl::Status EtagMismatchError(const std::string& etag);
 // RESOURCE_EXHAUSTED, QUEUE_FULL and TOO_MANY_CALLS: with a time to retry after, for waiting helps.
 absl::Status QueueFullError(size_t limit, std::chrono::nanoseconds retry_after);
 absl::Status TooManyCallsError(int64_t limit, std::chrono::nanoseconds retry_after);
@@ -48,6 +51,9 @@ absl::Status SolveTimeError(std::chrono::nanoseconds limit);
 
 // "" when the status has none.
 std::string PlanningReason(const absl::Status& status);
+// By their names: "limit" of what is taken, "position" in the queue, "expected_ns" until a plan would come,
+// "etag"; empty when the status has none.
+std::map<std::string, std::string> PlanningFigures(const absl::Status& status);
 std::optional<std::chrono::nanoseconds> PlanningRetryAfter(const absl::Status& status);
 
 }  // namespace stowage

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "server/planning/planning_error.h"
+#include "solvers/model/digest.h"
 
 namespace stowage {
 namespace {
@@ -128,6 +131,24 @@ bool AddRevision(StoredPlan stored, PlanEntry* entry) {
   entry->plans.push_back(std::move(stored));
   Trim(entry);
   return true;
+}
+
+std::string EtagOf(const PlanEntry& entry) {
+  std::vector<std::string> standing;
+  for (const StoredPlan& stored : entry.plans) {
+    const Plan& plan = *stored.plan;
+    standing.push_back(
+        absl::StrCat(plan.budget.value(), " ", plan.revision, " ", static_cast<int>(stored.state),
+                     stored.pinned ? " pinned " : " ", plan.prediction.makespan.value(), " ",
+                     plan.prediction.peak.value()));
+  }
+  // Servers may have got them in different orders.
+  std::sort(standing.begin(), standing.end());
+  const std::string all =
+      absl::StrCat("etag ", entry.generation / kChangesPerHistory, entry.frozen ? " frozen " : " ",
+                   absl::StrJoin(standing, ","));
+  constexpr size_t kDigits = 16;
+  return absl::StrCat("\"", Sha256(all).ToHex().substr(0, kDigits), "\"");
 }
 
 absl::StatusOr<PlanEntry> Pin(const PlanEntry& entry, const RevisionId& id) {

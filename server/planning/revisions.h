@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "server/cache/plan_entry.h"
@@ -34,6 +35,10 @@ int64_t NextRevision(const PlanEntry& entry, Bytes budget);
 // Adds it as the latest and drops what is too many; false, and nothing changes, when all others
 // are pinned.
 bool AddRevision(StoredPlan stored, PlanEntry* entry);
+
+// Of what an administrator sees and changes: which revisions there are, their states and pins, whether the entry is
+// frozen, and which history it is. Reports and new costs change nothing of it. In the form of RFC 7232: quoted. O(plans).
+std::string EtagOf(const PlanEntry& entry);
 
 struct RevisionId {
   Bytes budget;

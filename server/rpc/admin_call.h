@@ -7,6 +7,7 @@
 #ifndef STOWAGE_SERVER_RPC_ADMIN_CALL_H_
 #define STOWAGE_SERVER_RPC_ADMIN_CALL_H_
 
+#include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
 
 #include <cstddef>
@@ -19,8 +20,9 @@
 #include "server/planning/planning_error.h"
 #include "server/planning/planning_service.h"
 #include "server/planning/solve_outcome.h"
+#include "server/rpc/request_limits.h"
 #include "server/rpc/rpc_record.h"
-#include "server/rpc/rpc_status.h"
+#include "server/rpc/wire_message.h"
 #include "solvers/solver.h"
 
 namespace stowage {
@@ -60,13 +62,26 @@ class AdminCall final : public grpc::ServerUnaryReactor {
   }
 
   // This object may be gone afterwards.
-  void End(const absl::Status& status) { Finish(record_.Handled(ToWireStatus(status))); }
+  void End(const absl::Status& status) { Finish(record_.Handled(status)); }
 
   RpcRecord record_;
   const Task task_;
   ByteBudget::Hold held_;  // as long as gRPC has the request
   StopToken stop_;
 };
+
+// The task that has one of the handlers answer: parses, hands over, writes. `request` and `response` are gRPC's.
+template <class Request, class Response, class Handlers>
+AdminCall::Task AnsweredBy(Handlers* handlers, const RequestLimits& limits,
+                           const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
+  return [handlers, limits, request, response](const StopToken& stop, RpcRecord* asking) {
+    Request asked;
+    Response answer;
+    absl::Status status = ParseRequest(TakeRequest(request), &asked);
+    if (status.ok()) status = handlers->Handle(asked, stop, asking, &answer);
+    return status.ok() ? WriteAnswer(answer, limits, response) : status;
+  };
+}
 
 }  // namespace stowage
 

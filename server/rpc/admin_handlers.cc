@@ -2,12 +2,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "proto/codec/codec.h"
-#include "proto/codec/enum_map.h"
-#include "server/rpc/plan_page.h"
+#include "server/rpc/admin_caller.h"
+#include "server/rpc/plan_filter.h"
 #include "solvers/model/field_error.h"
 
 namespace stowage {
@@ -16,18 +17,10 @@ namespace {
 constexpr int32_t kMostPerPage = 1000;
 constexpr int32_t kDefaultPerPage = 100;
 
-constexpr EnumMap<v1::PinAction, PinAction, 6> kActions{{
-    {v1::PIN_ACTION_PIN, PinAction::kPin},
-    {v1::PIN_ACTION_UNPIN, PinAction::kUnpin},
-    {v1::PIN_ACTION_ROLL_BACK, PinAction::kRollBack},
-    {v1::PIN_ACTION_PROMOTE, PinAction::kPromote},
-    {v1::PIN_ACTION_FREEZE, PinAction::kFreeze},
-    {v1::PIN_ACTION_UNFREEZE, PinAction::kUnfreeze},
-}};
-
-AdminCaller CallerOf(const RpcRecord& record, const StopToken& stop) {
-  const Caller& caller = *record.caller();
-  return AdminCaller{record.id(), caller.identity, caller.tenant, !caller.scope(), &stop};
+// Tells lists apart for their tokens.
+std::string ListOf(const AdminCaller& caller, const v1::ListPlansRequest& request) {
+  const std::string whose = caller.all_tenants ? "all" : absl::StrCat("tenant ", caller.tenant);
+  return absl::StrCat(whose, "\n", request.key().digest(), "\n", request.filter());
 }
 
 // Converted, and told to the record.
@@ -35,11 +28,6 @@ absl::StatusOr<PlanKey> KeyOf(const v1::PlanKey& message, RpcRecord* record) {
   absl::StatusOr<PlanKey> key = FromProto(message);
   if (key.ok()) record->SetKey(*key);
   return key;
-}
-
-absl::Status AtLeast(const std::string& field, int64_t value, int64_t least) {
-  if (value >= least) return absl::OkStatus();
-  return FieldError(field, value, absl::StrCat("must be >= ", least));
 }
 
 absl::Status CheckFigures(const v1::ReportExecutionRequest& request) {
@@ -110,49 +98,55 @@ absl::Status AdminHandlers::Handle(const v1::ListPlansRequest& request, const St
     return FieldError("page_size", request.page_size(),
                       absl::StrCat("must be in [0, ", kMostPerPage, "]"));
   }
+  const absl::StatusOr<PlanFilter> filter = PlanFilter::Parse(request.filter());
+  if (!filter.ok()) return filter.status();
   const AdminCaller caller = CallerOf(*record, stop);
-  const auto tenant = caller.all_tenants ? std::nullopt : std::make_optional(caller.tenant);
-  const absl::StatusOr<std::optional<PlanKey>> after = FromPageToken(request.page_token(), tenant);
+  const std::string list = ListOf(caller, request);
+  const absl::StatusOr<std::optional<PagePosition>> after =
+      FromPageToken(request.page_token(), list);
   if (!after.ok()) return after.status();
+  std::optional<PlanKey> only;
   if (request.has_key()) {
     const absl::StatusOr<PlanKey> key = KeyOf(request.key(), record);
     if (!key.ok()) return key.status();
-    FillPage(admin_->ListKey(caller, *key), tenant, limits_, response);
-    return absl::OkStatus();
+    only = *key;
   }
-  const int32_t size = request.page_size() == 0 ? kDefaultPerPage : request.page_size();
-  const absl::StatusOr<EntryPage> page = admin_->List(caller, *after, static_cast<size_t>(size));
-  if (!page.ok()) return page.status();
-  FillPage(*page, tenant, limits_, response);
+  const auto most =
+      static_cast<size_t>(request.page_size() == 0 ? kDefaultPerPage : request.page_size());
+  PageWriter page(*filter, most, limits_, response);
+  const size_t entries = filter->TakesAll() ? most : size_t{kMostPerPage};
+  std::set<std::string> unreachable;
+  const absl::StatusOr<std::optional<PagePosition>> next =
+      FillPage(caller, {only, *after, entries},
+               request.return_partial_success() ? &unreachable : nullptr, &page);
+  if (!next.ok()) return next.status();
+  for (const std::string& store : unreachable) response->add_unreachable(store);
+  response->set_next_page_token(ToPageToken(*next, list));
   return absl::OkStatus();
 }
 
-absl::Status AdminHandlers::Handle(const v1::PinPlanRequest& request, const StopToken& stop,
-                                   RpcRecord* record, v1::PinPlanResponse*) const {
-  const absl::StatusOr<PlanKey> key = KeyOf(request.key(), record);
-  if (!key.ok()) return key.status();
-  PinAction action = PinAction::kPin;
-  absl::Status status = FromWire(kActions, "action", request.action(), &action);
-  if (!status.ok()) return status;
-  if (action == PinAction::kFreeze || action == PinAction::kUnfreeze) {
-    return admin_->Pin(CallerOf(*record, stop), *key, RevisionId(), action);
+absl::StatusOr<std::optional<PagePosition>> AdminHandlers::FillPage(
+    const AdminCaller& caller, const Part& part, std::set<std::string>* unreachable,
+    PageWriter* page) const {
+  const std::optional<PagePosition>& after = part.after;
+  // What the page before has not shown of its last key.
+  if (after && after->revision) {
+    for (const ListedEntry& listed : admin_->ListKey(caller, after->key).entries) {
+      if (!page->Add(listed, after->revision)) return page->position() ? page->position() : after;
+    }
   }
-  status = AtLeast("budget_bytes", request.budget_bytes(), 0);
-  if (!status.ok()) return status;
-  status = AtLeast("revision", request.revision(), 1);
-  if (!status.ok()) return status;
-  return admin_->Pin(CallerOf(*record, stop), *key,
-                     RevisionId{Bytes(request.budget_bytes()), request.revision()}, action);
-}
-
-absl::Status AdminHandlers::Handle(const v1::DeletePlanRequest& request, const StopToken& stop,
-                                   RpcRecord* record, v1::DeletePlanResponse* response) const {
-  const absl::StatusOr<PlanKey> key = KeyOf(request.key(), record);
-  if (!key.ok()) return key.status();
-  const absl::StatusOr<bool> deleted = admin_->Delete(CallerOf(*record, stop), *key);
-  if (!deleted.ok()) return deleted.status();
-  response->set_deleted(*deleted);
-  return absl::OkStatus();
+  if (part.only && after) return std::optional<PagePosition>();
+  std::optional<PlanKey> after_key;
+  if (after) after_key = after->key;
+  const absl::StatusOr<EntryPage> found =
+      part.only ? admin_->ListKey(caller, *part.only)
+                : admin_->List(caller, after_key, part.entries, unreachable);
+  if (!found.ok()) return found.status();
+  for (const ListedEntry& listed : found->entries) {
+    if (!page->Add(listed)) return page->position();
+  }
+  if (!found->next_after) return std::optional<PagePosition>();
+  return std::make_optional(PagePosition{*found->next_after, std::nullopt});
 }
 
 absl::Status AdminHandlers::Handle(const v1::ReportExecutionRequest& request, const StopToken& stop,

@@ -10,7 +10,8 @@
 namespace stowage {
 namespace {
 
-constexpr char kPlanService[] = "/stowage.v1.PlanService/";
+// Of all services of the contract, in any version.
+constexpr char kContract[] = "/stowage.";
 
 std::string PathOf(const grpc::AuthMetadataProcessor::InputMetadata& metadata) {
   const auto path = metadata.find(":path");
@@ -18,9 +19,9 @@ std::string PathOf(const grpc::AuthMetadataProcessor::InputMetadata& metadata) {
 }
 
 std::optional<Rpc> RpcOf(const std::string& path) {
-  const std::string method = path.substr(sizeof(kPlanService) - 1);
   for (size_t i = 0; i < kRpcCount; ++i) {
-    if (method == ToString(static_cast<Rpc>(i))) return static_cast<Rpc>(i);
+    const auto rpc = static_cast<Rpc>(i);
+    if (path == absl::StrCat("/", ServiceOf(rpc), "/", ToString(rpc))) return rpc;
   }
   return std::nullopt;
 }
@@ -30,7 +31,7 @@ std::optional<Rpc> RpcOf(const std::string& path) {
 grpc::Status AuthProcessor::Process(const InputMetadata& metadata, grpc::AuthContext* context,
                                     OutputMetadata*, OutputMetadata*) {
   const std::string path = PathOf(metadata);
-  if (!absl::StartsWith(path, kPlanService)) return grpc::Status::OK;
+  if (!absl::StartsWith(path, kContract)) return grpc::Status::OK;
   const absl::StatusOr<Caller> caller = authenticator_->Authenticate(metadata, context);
   if (caller.ok()) return grpc::Status::OK;
   const std::optional<Rpc> rpc = RpcOf(path);

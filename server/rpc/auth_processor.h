@@ -2,8 +2,8 @@
 //
 // Health and reflection stay open: probes have no tokens. Handlers ask again who calls, for what
 // gRPC keeps of this answer belongs to the connection, and one connection may carry the calls of
-// many. A status from here reaches the client without details, so its message begins with the
-// reason.
+// many. A status from here reaches the client without details (gRPC has no way for them before the
+// message is read), so its message begins with the reason, and proto/codec/grpc_status.h reads it there.
 #ifndef STOWAGE_SERVER_RPC_AUTH_PROCESSOR_H_
 #define STOWAGE_SERVER_RPC_AUTH_PROCESSOR_H_
 

@@ -38,12 +38,15 @@ std::string Opening(Bytes budget, size_t plan_fields) {
 
 }  // namespace
 
-grpc::ByteBuffer GetPlanReply(const CachedPlan& cached, const WrittenPlan& written) {
+grpc::ByteBuffer GetPlanReply(const CachedPlan& cached, const WrittenPlan& written, bool basic,
+                              bool unchanged) {
+  const grpc::Slice& fields = basic ? written.basic : written.fields;
   v1::GetPlanResponse rest;
   *rest.mutable_key() = ToProto(cached.key);
   rest.set_profile_wanted(cached.profile_wanted);
-  const grpc::Slice slices[] = {grpc::Slice(Opening(cached.budget, written.fields.size())),
-                                written.fields, grpc::Slice(rest.SerializeAsString())};
+  rest.set_unchanged(unchanged);
+  const grpc::Slice slices[] = {grpc::Slice(Opening(cached.budget, fields.size())), fields,
+                                grpc::Slice(rest.SerializeAsString())};
   return grpc::ByteBuffer(slices, 3);
 }
 

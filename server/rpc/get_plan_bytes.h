@@ -9,8 +9,10 @@
 
 namespace stowage {
 
-// The GetPlanResponse of a plan from the cache, `written` as the ReplyCache has it.
-grpc::ByteBuffer GetPlanReply(const CachedPlan& cached, const WrittenPlan& written);
+// The GetPlanResponse of a plan from the cache, `written` as the ReplyCache has it; of the basic view, and that the
+// caller holds its schedule.
+grpc::ByteBuffer GetPlanReply(const CachedPlan& cached, const WrittenPlan& written,
+                              bool basic = false, bool unchanged = false);
 
 }  // namespace stowage
 

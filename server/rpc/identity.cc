@@ -1,5 +1,7 @@
 #include "server/rpc/identity.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "proto/codec/grpc_status.h"
 
@@ -20,6 +22,11 @@ Role LeastRole(Rpc rpc) {
     case Rpc::kReportExecution:
       return Role::kPlanner;
     case Rpc::kPinPlan:
+    case Rpc::kUnpinPlan:
+    case Rpc::kRollBackPlan:
+    case Rpc::kPromotePlan:
+    case Rpc::kFreezePlan:
+    case Rpc::kUnfreezePlan:
     case Rpc::kDeletePlan:
       return Role::kAdmin;
   }
@@ -49,10 +56,13 @@ std::optional<Role> ParseRole(const std::string& text) {
 
 absl::Status CheckMayCall(const Caller& caller, Rpc rpc) {
   if (caller.role >= LeastRole(rpc)) return absl::OkStatus();
-  return WithReason(absl::PermissionDeniedError(
-                        absl::StrCat(ToString(rpc), " takes the role ", ToString(LeastRole(rpc)),
-                                     "; the caller is a ", ToString(caller.role))),
-                    "ROLE_TOO_LOW");
+  const char* const role = ToString(LeastRole(rpc));
+  absl::Status denied = WithReason(
+      absl::PermissionDeniedError(absl::StrCat(ToString(rpc), " takes the role ", role,
+                                               "; the caller is a ", ToString(caller.role))),
+      "ROLE_TOO_LOW");
+  denied = WithErrorMetadata(std::move(denied), "method", ToString(rpc));
+  return WithErrorMetadata(std::move(denied), "role", role);
 }
 
 }  // namespace stowage

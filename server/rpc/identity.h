@@ -2,7 +2,7 @@
 //
 //   reader    GetPlan, ExplainPlan, ListPlans, GetCapabilities, of its tenant
 //   planner   and ComputePlan, WatchPlan, GetFrontier, FitBatch, ReportExecution
-//   admin     and PinPlan, DeletePlan, of every tenant
+//   admin     and all of PlanAdminService, of every tenant
 #ifndef STOWAGE_SERVER_RPC_IDENTITY_H_
 #define STOWAGE_SERVER_RPC_IDENTITY_H_
 
@@ -33,7 +33,7 @@ struct Caller {
   Account account() const { return Account::Of(tenant, identity); }
 };
 
-// OK, or PERMISSION_DENIED, ROLE_TOO_LOW, that names the role it takes.
+// OK, or PERMISSION_DENIED, ROLE_TOO_LOW, that names the role it takes, in its metadata, too ("method", "role").
 absl::Status CheckMayCall(const Caller& caller, Rpc rpc);
 
 }  // namespace stowage

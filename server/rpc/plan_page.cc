@@ -1,33 +1,50 @@
 #include "server/rpc/plan_page.h"
 
 #include <algorithm>
-#include <cstdint>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "proto/codec/codec.h"
 #include "server/planning/reports.h"
+#include "server/planning/revisions.h"
 #include "solvers/model/field_error.h"
 
 namespace stowage {
 namespace {
 
 constexpr size_t kVersionSize = 4;
+constexpr size_t kNumberSize = 8;
+constexpr size_t kPositionSize = kVersionSize + Digest::kSize + 2 * kNumberSize;
 constexpr size_t kBindingSize = 8;
-constexpr size_t kTokenSize = kVersionSize + Digest::kSize + kBindingSize;
+constexpr size_t kTokenSize = kPositionSize + kBindingSize;
 constexpr size_t kTokenText = (kTokenSize + 2) / 3 * 4;  // as base64, at most
 
-std::string BytesOf(const PlanKey& key) {
-  std::string bytes;
-  for (size_t i = 0; i < kVersionSize; ++i) {
-    bytes.push_back(static_cast<char>(static_cast<uint32_t>(key.encoding_version) >> (8 * i)));
+void AppendNumber(uint64_t number, size_t size, std::string* bytes) {
+  for (size_t i = 0; i < size; ++i) bytes->push_back(static_cast<char>(number >> (8 * i)));
+}
+
+uint64_t NumberAt(const std::string& bytes, size_t at, size_t size) {
+  uint64_t number = 0;
+  for (size_t i = 0; i < size; ++i) {
+    number |= uint64_t{static_cast<uint8_t>(bytes[at + i])} << (8 * i);
   }
-  return bytes + key.digest.ToBinary();
+  return number;
+}
+
+// All of the key: a budget that no revision has.
+std::string BytesOf(const PagePosition& position) {
+  std::string bytes;
+  AppendNumber(static_cast<uint32_t>(position.key.encoding_version), kVersionSize, &bytes);
+  bytes += position.key.digest.ToBinary();
+  const auto [budget, revision] = position.revision.value_or(std::make_pair(-1, 0));
+  AppendNumber(static_cast<uint64_t>(budget), kNumberSize, &bytes);
+  AppendNumber(static_cast<uint64_t>(revision), kNumberSize, &bytes);
+  return bytes;
 }
 
 // What a token ends with that is of this list: one of another list starts at the wrong place.
-std::string BindingOf(const std::string& bytes, const std::optional<std::string>& tenant) {
-  const std::string list = tenant ? absl::StrCat("tenant ", *tenant) : "all";
+std::string BindingOf(const std::string& bytes, const std::string& list) {
   return Sha256(absl::StrCat("page ", bytes, list)).ToBinary().substr(0, kBindingSize);
 }
 
@@ -43,7 +60,8 @@ v1::RevisionState StateToProto(RevisionState state) {
   return v1::REVISION_STATE_UNSPECIFIED;
 }
 
-v1::PlanSummary SummaryOf(const ListedEntry& listed, const StoredPlan& stored) {
+v1::PlanSummary SummaryOf(const ListedEntry& listed, const std::string& etag,
+                          const StoredPlan& stored) {
   const PlanEntry& entry = *listed.entry;
   const Plan& plan = *stored.plan;
   const Measurements measured = MeasurementsOf(entry, plan);
@@ -63,54 +81,80 @@ v1::PlanSummary SummaryOf(const ListedEntry& listed, const StoredPlan& stored) {
   summary.set_reports(measured.jobs);
   summary.set_measured_time_ratio(measured.time_ratio);
   summary.set_measured_peak_ratio(measured.peak_ratio);
+  summary.set_tenant(entry.tenant);
+  summary.set_etag(etag);
+  if (const auto begun = BegunAt(entry.generation)) {
+    summary.mutable_create_time()->set_seconds(*begun);
+  }
   return summary;
+}
+
+std::pair<int64_t, int64_t> RevisionOf(const StoredPlan& stored) {
+  return {stored.plan->budget.value(), stored.plan->revision};
 }
 
 }  // namespace
 
-std::string ToPageToken(const std::optional<PlanKey>& after,
-                        const std::optional<std::string>& tenant) {
+std::string ToPageToken(const std::optional<PagePosition>& after, const std::string& list) {
   if (!after) return "";
   const std::string bytes = BytesOf(*after);
-  return absl::WebSafeBase64Escape(absl::StrCat(bytes, BindingOf(bytes, tenant)));
+  return absl::WebSafeBase64Escape(absl::StrCat(bytes, BindingOf(bytes, list)));
 }
 
-absl::StatusOr<std::optional<PlanKey>> FromPageToken(const std::string& token,
-                                                     const std::optional<std::string>& tenant) {
-  if (token.empty()) return std::optional<PlanKey>();
+absl::StatusOr<std::optional<PagePosition>> FromPageToken(const std::string& token,
+                                                          const std::string& list) {
+  if (token.empty()) return std::optional<PagePosition>();
   std::string bytes;
   const bool whole = absl::WebSafeBase64Unescape(token, &bytes) && bytes.size() == kTokenSize;
-  const std::string key = bytes.substr(0, std::min(bytes.size(), kTokenSize - kBindingSize));
-  if (!whole || bytes.substr(key.size()) != BindingOf(key, tenant)) {
+  const std::string position = bytes.substr(0, std::min(bytes.size(), kPositionSize));
+  if (!whole || bytes.substr(position.size()) != BindingOf(position, list)) {
     return FieldError("page_token", absl::StrCat(token.size(), " bytes"),
                       "must be one that a page before of the same list has returned");
   }
-  uint32_t version = 0;
-  for (size_t i = 0; i < kVersionSize; ++i) {
-    version |= uint32_t{static_cast<uint8_t>(key[i])} << (8 * i);
-  }
-  const absl::StatusOr<Digest> digest = DigestFromProto("page_token", key.substr(kVersionSize));
+  const absl::StatusOr<Digest> digest =
+      DigestFromProto("page_token", position.substr(kVersionSize, Digest::kSize));
   if (!digest.ok()) return digest.status();
-  return std::optional<PlanKey>(PlanKey{static_cast<int32_t>(version), *digest});
+  constexpr size_t kNumbers = kVersionSize + Digest::kSize;
+  const auto budget = static_cast<int64_t>(NumberAt(position, kNumbers, kNumberSize));
+  const auto revision =
+      static_cast<int64_t>(NumberAt(position, kNumbers + kNumberSize, kNumberSize));
+  PagePosition after;
+  after.key = PlanKey{static_cast<int32_t>(NumberAt(position, 0, kVersionSize)), *digest};
+  if (budget >= 0) after.revision.emplace(budget, revision);
+  return std::make_optional(after);
 }
 
-void FillPage(const EntryPage& page, const std::optional<std::string>& tenant,
-              const RequestLimits& limits, v1::ListPlansResponse* response) {
-  constexpr int64_t kFraming = kTokenText + 8;  // the token's field
-  size_t left = static_cast<size_t>(std::max(limits.max_message_bytes, kFraming) - kFraming);
-  response->set_next_page_token(ToPageToken(page.next_after, tenant));
-  std::optional<PlanKey> last;
-  for (const ListedEntry& listed : page.entries) {
-    v1::ListPlansResponse of_entry;
-    for (const StoredPlan& stored : listed.entry->plans) {
-      *of_entry.add_plans() = SummaryOf(listed, stored);
+PageWriter::PageWriter(const PlanFilter& filter, size_t most, const RequestLimits& limits,
+                       v1::ListPlansResponse* response)
+    : filter_(filter), most_(most), response_(response) {
+  constexpr int64_t kFraming = kTokenText + 8 + 64;  // the token's field, and what is unreachable
+  bytes_left_ = static_cast<size_t>(std::max(limits.max_message_bytes, kFraming) - kFraming);
+}
+
+bool PageWriter::Add(const ListedEntry& listed,
+                     const std::optional<std::pair<int64_t, int64_t>>& revision) {
+  constexpr size_t kTag = 4;  // and the length of a summary
+  std::vector<const StoredPlan*> plans;
+  for (const StoredPlan& stored : listed.entry->plans) plans.push_back(&stored);
+  std::sort(plans.begin(), plans.end(), [](const StoredPlan* a, const StoredPlan* b) {
+    return RevisionOf(*a) < RevisionOf(*b);
+  });
+  const std::string etag = EtagOf(*listed.entry);
+  for (const StoredPlan* const stored : plans) {
+    if (revision && RevisionOf(*stored) <= *revision) continue;
+    v1::PlanSummary summary = SummaryOf(listed, etag, *stored);
+    if (filter_.Takes(summary)) {
+      const size_t size = summary.ByteSizeLong() + kTag;
+      const bool first = response_->plans().empty();
+      const bool fits = static_cast<size_t>(response_->plans_size()) < most_ && size <= bytes_left_;
+      if (!first && !fits) return false;
+      bytes_left_ -= std::min(bytes_left_, size);
+      *response_->add_plans() = std::move(summary);
     }
-    const size_t size = of_entry.ByteSizeLong();
-    if (last && size > left) return response->set_next_page_token(ToPageToken(last, tenant));
-    left -= std::min(left, size);
-    last = listed.key;
-    response->MergeFrom(of_entry);
+    position_ = PagePosition{listed.key, RevisionOf(*stored)};
   }
+  position_ = PagePosition{listed.key, std::nullopt};
+  return true;
 }
 
 }  // namespace stowage

@@ -2,27 +2,56 @@
 #ifndef STOWAGE_SERVER_RPC_PLAN_PAGE_H_
 #define STOWAGE_SERVER_RPC_PLAN_PAGE_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "server/planning/admin.h"
+#include "server/rpc/plan_filter.h"
 #include "server/rpc/request_limits.h"
 #include "stowage/v1/plan_service.pb.h"
 
 namespace stowage {
 
-// The key after which the next page starts, as text, and back; "" is the start, or the end. A token is of one list, that of
-// the tenant or of all tenants (nothing), and no secret. Errors:
-// INVALID_ARGUMENT made by FieldError for "page_token".
-std::string ToPageToken(const std::optional<PlanKey>& after,
-                        const std::optional<std::string>& tenant);
-absl::StatusOr<std::optional<PlanKey>> FromPageToken(const std::string& token,
-                                                     const std::optional<std::string>& tenant);
+// Where a page goes on: after a key, or after one revision of it.
+struct PagePosition {
+  PlanKey key;
+  // Budget and number of the revision; nothing: all of the key has been looked at.
+  std::optional<std::pair<int64_t, int64_t>> revision;
+};
 
-// Every revision of every entry, as many entries as fit a message, at least one.
-void FillPage(const EntryPage& page, const std::optional<std::string>& tenant,
-              const RequestLimits& limits, v1::ListPlansResponse* response);
+// A position as text, and back; "" is the start, or the end. A token is of one list, which `list` tells apart from
+// others: whose it is, of which key, by which filter. It is no secret. Errors: INVALID_ARGUMENT made by FieldError
+// for "page_token".
+std::string ToPageToken(const std::optional<PagePosition>& after, const std::string& list);
+absl::StatusOr<std::optional<PagePosition>> FromPageToken(const std::string& token,
+                                                          const std::string& list);
+
+// Fills a response with the revisions that a filter takes, up to a number of them and to the size of a message, but
+// at least one. Not thread-safe; what it is made from outlives it.
+class PageWriter {
+ public:
+  PageWriter(const PlanFilter& filter, size_t most, const RequestLimits& limits,
+             v1::ListPlansResponse* response);
+
+  // The entry's revisions by budget and number, those after `revision` where that is given. False when one that is
+  // to be listed does not fit any more.
+  bool Add(const ListedEntry& listed,
+           const std::optional<std::pair<int64_t, int64_t>>& revision = std::nullopt);
+
+  // Behind what has been looked at; nothing before any.
+  const std::optional<PagePosition>& position() const { return position_; }
+
+ private:
+  const PlanFilter& filter_;
+  const size_t most_;
+  size_t bytes_left_;
+  v1::ListPlansResponse* const response_;
+  std::optional<PagePosition> position_;
+};
 
 }  // namespace stowage
 

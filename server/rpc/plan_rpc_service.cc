@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/codec/codec.h"
+#include "proto/codec/enum_map.h"
 #include "server/planning/solve_outcome.h"
 #include "server/rpc/admin_call.h"
 #include "server/rpc/build_info.h"
@@ -15,7 +16,6 @@
 #include "server/rpc/get_frontier_call.h"
 #include "server/rpc/get_plan_bytes.h"
 #include "server/rpc/hand_out.h"
-#include "server/rpc/rpc_status.h"
 #include "server/rpc/watch_plan_call.h"
 #include "server/rpc/wire_message.h"
 #include "solvers/model/field_error.h"
@@ -34,7 +34,7 @@ constexpr Bytes kReplyBytes{int64_t{32} << 20};
 ServerUnaryReactor* FinishNow(CallbackServerContext* context, const RpcRecord& record,
                               const absl::Status& status) {
   ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(record.Handled(ToWireStatus(status)));
+  reactor->Finish(record.Handled(status));
   return reactor;
 }
 
@@ -49,12 +49,15 @@ absl::Status KeyError(int index, const absl::Status& status) {
 struct AskedByKey {
   std::vector<PlanKey> keys;
   Budget budget;
-  std::string job;
 };
 
-absl::StatusOr<AskedByKey> Convert(const ByteBuffer& bytes) {
-  v1::GetPlanRequest request;
-  if (absl::Status status = ParseRequest(bytes, &request); !status.ok()) return status;
+constexpr EnumMap<v1::PlanView, bool, 3> kIsBasic{{
+    {v1::PLAN_VIEW_UNSPECIFIED, false},
+    {v1::PLAN_VIEW_BASIC, true},
+    {v1::PLAN_VIEW_FULL, false},
+}};
+
+absl::StatusOr<AskedByKey> Convert(const v1::GetPlanRequest& request) {
   if (absl::Status status = CheckLimits(request); !status.ok()) return status;
   AskedByKey asked;
   for (int i = 0; i < request.keys_size(); ++i) {
@@ -65,7 +68,6 @@ absl::StatusOr<AskedByKey> Convert(const ByteBuffer& bytes) {
   const absl::StatusOr<Budget> budget = FromProto(request.budget());
   if (!budget.ok()) return budget.status();
   asked.budget = *budget;
-  asked.job = request.job();
   return asked;
 }
 
@@ -82,32 +84,50 @@ PlanRpcService::PlanRpcService(const RequestLimits& limits, const std::string& v
       handlers_(limits, &admin_),
       replies_(kReplyBytes) {}
 
+absl::StatusOr<PlanRpcService::Wish> PlanRpcService::WishOf(const v1::GetPlanRequest& request) {
+  Wish wish;
+  wish.job = request.job();
+  absl::Status status = FromWire(kIsBasic, "view", request.view(), &wish.basic);
+  if (!status.ok()) return status;
+  if (request.held_digest().empty()) return wish;
+  const absl::StatusOr<Digest> held = DigestFromProto("held_digest", request.held_digest());
+  if (!held.ok()) return held.status();
+  wish.held = *held;
+  return wish;
+}
+
 ServerUnaryReactor* PlanRpcService::GetPlan(CallbackServerContext* context,
                                             const ByteBuffer* request, ByteBuffer* response) {
   RpcRecord record(Rpc::kGetPlan, context, monitor_);
   if (!record.caller().ok()) return FinishNow(context, record, record.caller().status());
-  const absl::StatusOr<AskedByKey> asked = Convert(*request);
+  v1::GetPlanRequest message;
+  const absl::Status parsed = ParseRequest(*request, &message);
+  if (!parsed.ok()) return FinishNow(context, record, parsed);
+  const absl::StatusOr<AskedByKey> asked = Convert(message);
   if (!asked.ok()) return FinishNow(context, record, asked.status());
+  const absl::StatusOr<Wish> wish = WishOf(message);
+  if (!wish.ok()) return FinishNow(context, record, wish.status());
   ServerUnaryReactor* reactor = context->DefaultReactor();
   planning_->GetPlanAsync(
       asked->keys, asked->budget,
       [this, reactor, record, response,
-       job = asked->job](const absl::StatusOr<CachedPlan>& cached) mutable {
+       wish = *wish](const absl::StatusOr<CachedPlan>& cached) mutable {
         const absl::Status status =
-            cached.ok() ? CatchingBadAlloc([&] { return Fill(*cached, job, &record, response); })
+            cached.ok() ? CatchingBadAlloc([&] { return Fill(*cached, wish, &record, response); })
                         : cached.status();
-        reactor->Finish(record.Handled(ToWireStatus(status)));
+        reactor->Finish(record.Handled(status));
       },
       record.caller()->scope(), record.caller()->account());
   return reactor;
 }
 
-absl::Status PlanRpcService::Fill(const CachedPlan& cached, const std::string& job,
-                                  RpcRecord* record, ByteBuffer* response) {
+absl::Status PlanRpcService::Fill(const CachedPlan& cached, const Wish& wish, RpcRecord* record,
+                                  ByteBuffer* response) {
   const WrittenPlan written = replies_.Write(cached.plan);
-  *response = GetPlanReply(cached, written);
+  const bool unchanged = wish.held == written.digest;
+  *response = GetPlanReply(cached, written, wish.basic || unchanged, unchanged);
   absl::Status status = CheckSize(response->Length(), limits_);
-  if (status.ok()) RecordHandOut(cached, written.digest, job, record);
+  if (status.ok()) RecordHandOut(cached, written.digest, wish.job, record);
   return status;
 }
 
@@ -178,15 +198,8 @@ v1::GetCapabilitiesResponse PlanRpcService::CapabilitiesFor(const Caller& caller
 template <class Request, class Response>
 ServerUnaryReactor* PlanRpcService::Administer(Rpc rpc, CallbackServerContext* context,
                                                const ByteBuffer* request, ByteBuffer* response) {
-  const RpcRecord record(rpc, context, monitor_);
-  return new AdminCall(planning_, record, request->Length(),
-                       [this, request, response](const StopToken& stop, RpcRecord* asking) {
-                         Request asked;
-                         Response answer;
-                         absl::Status status = ParseRequest(TakeRequest(request), &asked);
-                         if (status.ok()) status = handlers_.Handle(asked, stop, asking, &answer);
-                         return status.ok() ? WriteAnswer(answer, limits_, response) : status;
-                       });
+  return new AdminCall(planning_, RpcRecord(rpc, context, monitor_), request->Length(),
+                       AnsweredBy<Request, Response>(&handlers_, limits_, request, response));
 }
 
 ServerUnaryReactor* PlanRpcService::ExplainPlan(CallbackServerContext* context,
@@ -206,18 +219,6 @@ ServerUnaryReactor* PlanRpcService::ListPlans(CallbackServerContext* context,
                                               const ByteBuffer* request, ByteBuffer* response) {
   return Administer<v1::ListPlansRequest, v1::ListPlansResponse>(Rpc::kListPlans, context, request,
                                                                  response);
-}
-
-ServerUnaryReactor* PlanRpcService::PinPlan(CallbackServerContext* context,
-                                            const ByteBuffer* request, ByteBuffer* response) {
-  return Administer<v1::PinPlanRequest, v1::PinPlanResponse>(Rpc::kPinPlan, context, request,
-                                                             response);
-}
-
-ServerUnaryReactor* PlanRpcService::DeletePlan(CallbackServerContext* context,
-                                               const ByteBuffer* request, ByteBuffer* response) {
-  return Administer<v1::DeletePlanRequest, v1::DeletePlanResponse>(Rpc::kDeletePlan, context,
-                                                                   request, response);
 }
 
 }  // namespace stowage

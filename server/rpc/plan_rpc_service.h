@@ -4,12 +4,14 @@
 
 #include <grpcpp/support/server_callback.h>
 
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "server/planning/admin.h"
 #include "server/planning/planning_service.h"
 #include "server/rpc/admin_handlers.h"
+#include "server/rpc/raw_methods.h"
 #include "server/rpc/reply_cache.h"
 #include "server/rpc/request_limits.h"
 #include "server/rpc/rpc_record.h"
@@ -18,18 +20,16 @@
 namespace stowage {
 
 // Every RPC takes and gives bytes (wire_message.h): a test goes through all that the contract has.
-using PlanServiceBase = v1::PlanService::WithRawCallbackMethod_GetCapabilities<
-    v1::PlanService::WithRawCallbackMethod_DeletePlan<
-        v1::PlanService::WithRawCallbackMethod_PinPlan<
-            v1::PlanService::WithRawCallbackMethod_ListPlans<
-                v1::PlanService::WithRawCallbackMethod_ReportExecution<
-                    v1::PlanService::WithRawCallbackMethod_ExplainPlan<
-                        v1::PlanService::WithRawCallbackMethod_FitBatch<
-                            v1::PlanService::WithRawCallbackMethod_GetFrontier<
-                                v1::PlanService::WithRawCallbackMethod_WatchPlan<
-                                    v1::PlanService::WithRawCallbackMethod_ComputePlan<
-                                        v1::PlanService::WithRawCallbackMethod_GetPlan<
-                                            v1::PlanService::Service>>>>>>>>>>>;
+using PlanServiceBase =
+    RawMethods<v1::PlanService::Service, v1::PlanService::WithRawCallbackMethod_GetPlan,
+               v1::PlanService::WithRawCallbackMethod_ComputePlan,
+               v1::PlanService::WithRawCallbackMethod_WatchPlan,
+               v1::PlanService::WithRawCallbackMethod_GetFrontier,
+               v1::PlanService::WithRawCallbackMethod_FitBatch,
+               v1::PlanService::WithRawCallbackMethod_ExplainPlan,
+               v1::PlanService::WithRawCallbackMethod_ReportExecution,
+               v1::PlanService::WithRawCallbackMethod_ListPlans,
+               v1::PlanService::WithRawCallbackMethod_GetCapabilities>::Type;
 
 class PlanRpcService final : public PlanServiceBase {
  public:
@@ -60,18 +60,19 @@ class PlanRpcService final : public PlanServiceBase {
   grpc::ServerUnaryReactor* ListPlans(grpc::CallbackServerContext* context,
                                       const grpc::ByteBuffer* request,
                                       grpc::ByteBuffer* response) override;
-  grpc::ServerUnaryReactor* PinPlan(grpc::CallbackServerContext* context,
-                                    const grpc::ByteBuffer* request,
-                                    grpc::ByteBuffer* response) override;
-  grpc::ServerUnaryReactor* DeletePlan(grpc::CallbackServerContext* context,
-                                       const grpc::ByteBuffer* request,
-                                       grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* GetCapabilities(grpc::CallbackServerContext* context,
                                             const grpc::ByteBuffer* request,
                                             grpc::ByteBuffer* response) override;
 
  private:
-  absl::Status Fill(const CachedPlan& cached, const std::string& job, RpcRecord* record,
+  // As the caller of GetPlan has asked for it.
+  struct Wish {
+    std::string job;
+    bool basic = false;
+    std::optional<Digest> held;
+  };
+  static absl::StatusOr<Wish> WishOf(const v1::GetPlanRequest& request);
+  absl::Status Fill(const CachedPlan& cached, const Wish& wish, RpcRecord* record,
                     grpc::ByteBuffer* response);
   v1::GetCapabilitiesResponse CapabilitiesFor(const Caller& caller) const;
   // A call that is one of planning.

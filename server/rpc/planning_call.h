@@ -22,7 +22,6 @@
 #include "server/rpc/compute_request.h"
 #include "server/rpc/request_limits.h"
 #include "server/rpc/rpc_record.h"
-#include "server/rpc/rpc_status.h"
 #include "server/rpc/wire_message.h"
 
 namespace stowage {
@@ -81,7 +80,7 @@ class PlanningCall : public grpc::ServerUnaryReactor {
   }
 
   // Once; this object may be gone afterwards.
-  void End(const absl::Status& status) { this->Finish(record_.Handled(ToWireStatus(status))); }
+  void End(const absl::Status& status) { this->Finish(record_.Handled(status)); }
   // OK, or why it cannot be sent. What follows is End.
   absl::Status Write(const google::protobuf::MessageLite& response) {
     return WriteAnswer(response, limits_, response_);

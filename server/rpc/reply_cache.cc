@@ -11,6 +11,10 @@ namespace {
 // Of a place in both containers, beside the bytes.
 constexpr size_t kBookkeeping = 160;
 
+size_t ChargeOf(const WrittenPlan& written) {
+  return written.fields.size() + written.basic.size() + kBookkeeping;
+}
+
 bool IsSame(const std::weak_ptr<const Plan>& a, const std::shared_ptr<const Plan>& b) {
   return !a.owner_before(b) && !b.owner_before(a);
 }
@@ -37,13 +41,18 @@ WrittenPlan ReplyCache::Write(const std::shared_ptr<const Plan>& plan) {
   }
   v1::Plan message = ToProto(*plan);
   message.clear_budget_bytes();
-  const WrittenPlan written{grpc::Slice(message.SerializeAsString()), DigestOf(message)};
+  WrittenPlan written;
+  written.fields = grpc::Slice(message.SerializeAsString());
+  written.digest = DigestOf(message);
+  message.clear_schedule();
+  message.clear_explanation();
+  written.basic = grpc::Slice(message.SerializeAsString());
   Keep(plan, written);
   return written;
 }
 
 void ReplyCache::Keep(const std::shared_ptr<const Plan>& plan, const WrittenPlan& written) {
-  const size_t charge = written.fields.size() + kBookkeeping;
+  const size_t charge = ChargeOf(written);
   if (charge > shard_capacity_) return;
   Shard& shard = ShardOf(plan.get());
   std::lock_guard<std::mutex> lock(shard.mutex);
@@ -51,7 +60,7 @@ void ReplyCache::Keep(const std::shared_ptr<const Plan>& plan, const WrittenPlan
   if (fresh) {
     shard.order.push_back(plan.get());
   } else {
-    shard.bytes -= place->second.written.fields.size() + kBookkeeping;
+    shard.bytes -= ChargeOf(place->second.written);
   }
   place->second = Kept{plan, written};
   shard.bytes += charge;
@@ -76,7 +85,7 @@ void ReplyCache::DropDead(Shard* shard) {
 }
 
 void ReplyCache::Drop(Shard* shard, std::unordered_map<const Plan*, Kept>::iterator kept) {
-  shard->bytes -= kept->second.written.fields.size() + kBookkeeping;
+  shard->bytes -= ChargeOf(kept->second.written);
   shard->kept.erase(kept);
 }
 

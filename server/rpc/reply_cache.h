@@ -20,6 +20,7 @@ namespace stowage {
 
 struct WrittenPlan {
   grpc::Slice fields;  // of v1::Plan but budget_bytes
+  grpc::Slice basic;   // the same of PLAN_VIEW_BASIC
   Digest digest;       // of its schedule
 };
 

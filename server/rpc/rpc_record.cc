@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "proto/codec/grpc_status.h"
+#include "server/planning/planning_error.h"
 #include "server/rpc/request_id.h"
+#include "server/rpc/rpc_status.h"
 
 namespace stowage {
 namespace {
@@ -20,6 +22,13 @@ absl::StatusOr<Caller> CallerOf(Rpc rpc, const grpc::CallbackServerContext& cont
   if (!caller.ok()) return caller;
   if (absl::Status may = CheckMayCall(*caller, rpc); !may.ok()) return may;
   return caller;
+}
+
+// Whose share is taken.
+absl::Status WithSubject(const absl::Status& status, const Caller& caller) {
+  if (!caller.tenant.empty()) return WithErrorMetadata(status, "tenant", caller.tenant);
+  if (!caller.identity.empty()) return WithErrorMetadata(status, "identity", caller.identity);
+  return status;
 }
 
 // Of a call that ended with `code`: who is at fault decides.
@@ -55,7 +64,9 @@ void RpcRecord::SetKey(const PlanKey& key) {
   key_prefix_ = key.digest.ToHex().substr(0, kKeyPrefixDigits);
 }
 
-grpc::Status RpcRecord::Handled(grpc::Status status) const {
+grpc::Status RpcRecord::Handled(const absl::Status& handled) const {
+  const bool share = caller_.ok() && PlanningReason(handled) == "TENANT_QUOTA";
+  const grpc::Status status = ToWireStatus(share ? WithSubject(handled, *caller_) : handled);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start_;
   monitor_.metrics->RpcHandled(rpc_, static_cast<int>(status.error_code()), took.count());
   if (monitor_.log != nullptr) LogCall(status, took.count());

@@ -56,8 +56,8 @@ class RpcRecord {
   void SetKey(const PlanKey& key);
   void SetSource(const char* source) { source_ = source; }
 
-  // Returns `status`, counted and logged. Call it once.
-  grpc::Status Handled(grpc::Status status) const;
+  // What the caller is told, counted and logged; of a share that is taken, whose it is. Call it once.
+  grpc::Status Handled(const absl::Status& status) const;
 
  private:
   void LogCall(const grpc::Status& status, double seconds) const;

@@ -85,7 +85,9 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const RpcServerOptio
   const RpcMonitor monitor{metrics, options.log, options.authenticator, options.audit,
                            options.reported_steps};
   std::unique_ptr<RpcServer> server(new RpcServer(
-      std::make_unique<PlanRpcService>(options.limits, options.version, planning, store, monitor)));
+      std::make_unique<PlanRpcService>(options.limits, options.version, planning, store, monitor),
+      std::make_unique<PlanAdminRpcService>(options.limits, planning, store, monitor),
+      std::make_unique<UnknownMethods>(options.version)));
   if (options.tls.enabled()) {
     auto certificates = ServerCertificates::Make(options.tls, metrics, options.log);
     if (!certificates.ok()) return certificates.status();
@@ -96,6 +98,8 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const RpcServerOptio
   builder.AddListeningPort(options.listen,
                            Credentials(options, server->certificates_.get(), metrics), &port);
   builder.RegisterService(server->service_.get());
+  builder.RegisterService(server->admin_service_.get());
+  builder.RegisterCallbackGenericService(server->unknown_methods_.get());
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.limits.max_message_bytes));
   // Else the kernel lets two servers share one port, and neither would notice.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -114,6 +118,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const RpcServerOptio
   server->address_ = BoundAddress(options.listen, port);
   auto* const health = server->server_->GetHealthCheckService();
   health->SetServingStatus(v1::PlanService::service_full_name(), true);
+  health->SetServingStatus(v1::PlanAdminService::service_full_name(), true);
   health->SetServingStatus(kReadyService, true);
   return server;
 }

@@ -1,4 +1,4 @@
-// The gRPC server: PlanService, grpc.health.v1.Health and reflection on one address.
+// The gRPC server: PlanService, PlanAdminService, grpc.health.v1.Health and reflection on one address.
 #ifndef STOWAGE_SERVER_RPC_RPC_SERVER_H_
 #define STOWAGE_SERVER_RPC_RPC_SERVER_H_
 
@@ -9,11 +9,14 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
+#include "server/rpc/plan_admin_rpc_service.h"
 #include "server/rpc/plan_rpc_service.h"
 #include "server/rpc/server_certificates.h"
 #include "server/rpc/tls_credentials.h"
+#include "server/rpc/unknown_methods.h"
 
 namespace stowage {
 
@@ -69,9 +72,16 @@ class RpcServer {
   void CancelCalls();
 
  private:
-  explicit RpcServer(std::unique_ptr<PlanRpcService> service) : service_(std::move(service)) {}
+  RpcServer(std::unique_ptr<PlanRpcService> service,
+            std::unique_ptr<PlanAdminRpcService> admin_service,
+            std::unique_ptr<UnknownMethods> unknown_methods)
+      : service_(std::move(service)),
+        admin_service_(std::move(admin_service)),
+        unknown_methods_(std::move(unknown_methods)) {}
 
   std::unique_ptr<PlanRpcService> service_;
+  std::unique_ptr<PlanAdminRpcService> admin_service_;
+  std::unique_ptr<UnknownMethods> unknown_methods_;
   std::unique_ptr<ServerCertificates> certificates_;  // null without TLS
   std::unique_ptr<grpc::Server> server_;
   std::string address_;

@@ -14,6 +14,9 @@ grpc::Status ToWireStatus(const absl::Status& status) {
     const std::string reason = PlanningReason(status);
     wire = WithReason(wire, reason.empty() ? absl::StatusCodeToString(status.code()) : reason);
   }
+  for (const auto& [name, figure] : PlanningFigures(status)) {
+    wire = WithErrorMetadata(wire, name, figure);
+  }
   if (const auto retry_after = PlanningRetryAfter(status)) {
     wire = WithRetryDelay(wire, *retry_after);
   }

@@ -9,7 +9,6 @@
 #include "server/planning/solve_outcome.h"
 #include "server/rpc/hand_out.h"
 #include "server/rpc/plan_source.h"
-#include "server/rpc/rpc_status.h"
 #include "server/rpc/wire_message.h"
 
 namespace stowage {
@@ -127,7 +126,7 @@ class WatchPlanCall::Stream : public std::enable_shared_from_this<Stream> {
 
   // Nothing is on its way, and nothing but this will be.
   void EndLocked() {
-    const grpc::Status status = record_.Handled(ToWireStatus(status_));
+    const grpc::Status status = record_.Handled(status_);
     if (status_.ok() && !broken_) {
       reactor_->StartWriteAndFinish(&last_, grpc::WriteOptions(), status);
     } else {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <map>
 #include <string>
 
 #include "google/rpc/error_details.pb.h"
@@ -66,6 +67,51 @@ TEST(GrpcStatus, DetailsAreThoseOfGoogleRpc) {
   EXPECT_EQ(info.domain(), "stowage");
   EXPECT_EQ(info.reason(), "INVALID_FIELD");
   EXPECT_EQ(info.metadata().at("rule"), "must be >= 0");
+}
+
+TEST(GrpcStatus, MetadataOfAReason) {
+  absl::Status status = WithReason(absl::ResourceExhaustedError("busy"), "QUEUE_FULL");
+  status = WithErrorMetadata(status, "limit", "64");
+  status = WithErrorMetadata(status, "tenant", "vision");
+  EXPECT_EQ(ThereAndBack(status), status);
+  const std::map<std::string, std::string> expected = {{"limit", "64"}, {"tenant", "vision"}};
+  EXPECT_EQ(GetErrorMetadata(ThereAndBack(status)), expected);
+  EXPECT_TRUE(GetErrorMetadata(absl::InternalError("x")).empty());
+
+  google::rpc::Status rich;
+  ASSERT_TRUE(rich.ParseFromString(ToGrpcStatus(status).error_details()));
+  google::rpc::QuotaFailure quota;
+  ASSERT_EQ(rich.details_size(), 2);
+  ASSERT_TRUE(rich.details(1).UnpackTo(&quota));
+  EXPECT_EQ(quota.violations(0).subject(), "tenant:vision");
+  EXPECT_EQ(quota.violations(0).description(), "busy");
+}
+
+TEST(GrpcStatus, WhatDoesNotFitAStateIsAPreconditionFailure) {
+  for (const absl::Status& plain :
+       {absl::FailedPreconditionError("pinned"), absl::AbortedError("changed")}) {
+    const absl::Status status = WithReason(plain, "REVISION_STATE");
+    EXPECT_EQ(ThereAndBack(status), status);
+    google::rpc::Status rich;
+    ASSERT_TRUE(rich.ParseFromString(ToGrpcStatus(status).error_details()));
+    google::rpc::PreconditionFailure failure;
+    ASSERT_EQ(rich.details_size(), 2);
+    ASSERT_TRUE(rich.details(1).UnpackTo(&failure));
+    EXPECT_EQ(failure.violations(0).type(), "REVISION_STATE");
+    EXPECT_EQ(failure.violations(0).description(), plain.message());
+  }
+}
+
+// Turned away before the message is read: gRPC sends code and message alone.
+TEST(GrpcStatus, TheReasonOfOneWhoIsNobodyIsInTheMessage) {
+  const auto reason = [](grpc::StatusCode code, const std::string& message) {
+    return GetReason(FromGrpcStatus(grpc::Status(code, message)));
+  };
+  EXPECT_EQ(reason(grpc::UNAUTHENTICATED, "TOKEN_UNKNOWN: no such token"), "TOKEN_UNKNOWN");
+  for (const char* words : {"no reason", "Token: bad", ": x", "A: b", "TOKEN_UNKNOWN"}) {
+    EXPECT_EQ(reason(grpc::UNAUTHENTICATED, words), "") << words;
+  }
+  EXPECT_EQ(reason(grpc::UNAVAILABLE, "TOKEN_UNKNOWN: no such token"), "");
 }
 
 TEST(GrpcStatus, DescriptionOfAnotherServerIsTheRule) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "stowage/v1/plan_admin_service.pb.h"
 #include "tests/bench/load/answer_check.h"
 #include "tests/bench/load/call_driver.h"
 #include "tests/bench/load/service_process.h"
@@ -16,6 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr char kMethods[] = "/stowage.v1.PlanService/";
+constexpr char kAdminMethods[] = "/stowage.v1.PlanAdminService/";
 constexpr char kStuckToken[] = "load-token-of-the-stuck";
 constexpr char kListToken[] = "load-token-of-the-lister";
 constexpr char kFloodToken[] = "load-token-of-the-flood";
@@ -53,9 +55,9 @@ class Asker {
 
   template <class Response>
   grpc::Status Ask(const std::string& method, const google::protobuf::Message& request,
-                   Response* response) {
+                   Response* response, const char* service = kMethods) {
     grpc::Status status;
-    driver_.Start(kMethods + method, request.SerializeAsString(), milliseconds(20000),
+    driver_.Start(service + method, request.SerializeAsString(), milliseconds(20000),
                   [&](const CallResult& result) {
                     status = result.status;
                     if (status.ok()) response->ParseFromString(result.reply);
@@ -186,15 +188,14 @@ void Adversaries::Decide() {
     v1::DeletePlanRequest deletion;
     *deletion.mutable_key() = doomed.key();
     v1::DeletePlanResponse deleted;
-    const grpc::Status gone = admin.Ask("DeletePlan", deletion, &deleted);
+    const grpc::Status gone = admin.Ask("DeletePlan", deletion, &deleted, kAdminMethods);
     Count("delete", gone.error_code());
     v1::PinPlanRequest pin;
     *pin.mutable_key() = kept.key();
     pin.set_budget_bytes(kept.plan().budget_bytes());
     pin.set_revision(kept.plan().revision());
-    pin.set_action(v1::PIN_ACTION_PIN);
     v1::PinPlanResponse none;
-    const grpc::Status pinned = admin.Ask("PinPlan", pin, &none);
+    const grpc::Status pinned = admin.Ask("PinPlan", pin, &none, kAdminMethods);
     Count("pin", pinned.error_code());
     for (int look = 0; look < 4 && acting_; ++look) {
       if (look == 1 && options_.empty_store) options_.empty_store();

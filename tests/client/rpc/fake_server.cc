@@ -38,13 +38,77 @@ SilentListener::SilentListener(const SocketAddress& address)
 
 SilentListener::~SilentListener() { close(fd_); }
 
+// Hands all methods to one function.
+class FakeServer::Admin final : public v1::PlanAdminService::Service {
+ public:
+  explicit Admin(FakeServer* server) : server_(server) {}
+
+ private:
+  template <class Request>
+  static AskedChange OfKey(const char* method, const Request& request) {
+    return {method, request.key(), 0, 0, request.etag(), request.request_id()};
+  }
+  template <class Request>
+  static AskedChange OfRevision(const char* method, const Request& request) {
+    AskedChange asked = OfKey(method, request);
+    asked.budget_bytes = request.budget_bytes();
+    asked.revision = request.revision();
+    return asked;
+  }
+
+  grpc::Status Answer(const AskedChange& asked, bool* deleted = nullptr) {
+    ++server_->calls;
+    if (!server_->change) {
+      return grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "no answer was set");
+    }
+    bool ignored = false;
+    return ToGrpcStatus(server_->change(asked, deleted != nullptr ? deleted : &ignored));
+  }
+
+  grpc::Status PinPlan(grpc::ServerContext*, const v1::PinPlanRequest* request,
+                       v1::PinPlanResponse*) override {
+    return Answer(OfRevision("PinPlan", *request));
+  }
+  grpc::Status UnpinPlan(grpc::ServerContext*, const v1::UnpinPlanRequest* request,
+                         v1::UnpinPlanResponse*) override {
+    return Answer(OfRevision("UnpinPlan", *request));
+  }
+  grpc::Status RollBackPlan(grpc::ServerContext*, const v1::RollBackPlanRequest* request,
+                            v1::RollBackPlanResponse*) override {
+    return Answer(OfRevision("RollBackPlan", *request));
+  }
+  grpc::Status PromotePlan(grpc::ServerContext*, const v1::PromotePlanRequest* request,
+                           v1::PromotePlanResponse*) override {
+    return Answer(OfRevision("PromotePlan", *request));
+  }
+  grpc::Status FreezePlan(grpc::ServerContext*, const v1::FreezePlanRequest* request,
+                          v1::FreezePlanResponse*) override {
+    return Answer(OfKey("FreezePlan", *request));
+  }
+  grpc::Status UnfreezePlan(grpc::ServerContext*, const v1::UnfreezePlanRequest* request,
+                            v1::UnfreezePlanResponse*) override {
+    return Answer(OfKey("UnfreezePlan", *request));
+  }
+  grpc::Status DeletePlan(grpc::ServerContext*, const v1::DeletePlanRequest* request,
+                          v1::DeletePlanResponse* response) override {
+    bool deleted = false;
+    const grpc::Status status = Answer(OfKey("DeletePlan", *request), &deleted);
+    response->set_deleted(deleted);
+    return status;
+  }
+
+  FakeServer* const server_;
+};
+
 FakeServer::FakeServer(const std::string& address, int max_receive_bytes,
-                       std::shared_ptr<grpc::ServerCredentials> credentials) {
+                       std::shared_ptr<grpc::ServerCredentials> credentials)
+    : admin_(std::make_unique<Admin>(this)) {
   grpc::ServerBuilder builder;
   builder.AddListeningPort(address, credentials ? credentials : grpc::InsecureServerCredentials(),
                            &port_);
   if (max_receive_bytes > 0) builder.SetMaxReceiveMessageSize(max_receive_bytes);
   builder.RegisterService(this);
+  builder.RegisterService(admin_.get());
   server_ = builder.BuildAndStart();
   if (!server_) abort();
 }
@@ -101,17 +165,6 @@ grpc::Status FakeServer::ListPlans(grpc::ServerContext* context,
                                    const v1::ListPlansRequest* request,
                                    v1::ListPlansResponse* response) {
   return Answer(context, list_plans, *request, response);
-}
-
-grpc::Status FakeServer::PinPlan(grpc::ServerContext* context, const v1::PinPlanRequest* request,
-                                 v1::PinPlanResponse* response) {
-  return Answer(context, pin_plan, *request, response);
-}
-
-grpc::Status FakeServer::DeletePlan(grpc::ServerContext* context,
-                                    const v1::DeletePlanRequest* request,
-                                    v1::DeletePlanResponse* response) {
-  return Answer(context, delete_plan, *request, response);
 }
 
 grpc::Status FakeServer::WatchPlan(grpc::ServerContext* context,

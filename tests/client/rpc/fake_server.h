@@ -7,11 +7,13 @@
 #include <grpcpp/server.h>
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "client/rpc/plan_connection.h"
+#include "stowage/v1/plan_admin_service.grpc.pb.h"
 #include "stowage/v1/plan_service.grpc.pb.h"
 #include "tests/support/temporary_folder.h"
 
@@ -39,6 +41,16 @@ class SilentListener {
   const int fd_;
 };
 
+// A request of PlanAdminService; what it has not is 0.
+struct AskedChange {
+  std::string method;
+  v1::PlanKey key;
+  int64_t budget_bytes = 0;
+  int64_t revision = 0;
+  std::string etag;
+  std::string request_id;
+};
+
 class FakeServer final : public v1::PlanService::Service {
  public:
   // Serves from construction to destruction. 0 leaves gRPC's own limit for messages; null
@@ -61,8 +73,8 @@ class FakeServer final : public v1::PlanService::Service {
   std::function<absl::Status(const v1::ReportExecutionRequest&, v1::ReportExecutionResponse*)>
       report_execution;
   std::function<absl::Status(const v1::ListPlansRequest&, v1::ListPlansResponse*)> list_plans;
-  std::function<absl::Status(const v1::PinPlanRequest&, v1::PinPlanResponse*)> pin_plan;
-  std::function<absl::Status(const v1::DeletePlanRequest&, v1::DeletePlanResponse*)> delete_plan;
+  // Every method of PlanAdminService. What DeletePlan says was there is `deleted`.
+  std::function<absl::Status(const AskedChange&, bool* deleted)> change;
   // Changes what GetCapabilities says, or refuses; may be empty.
   std::function<absl::Status(const grpc::ServerContext&, v1::GetCapabilitiesResponse*)>
       capabilities;
@@ -95,15 +107,14 @@ class FakeServer final : public v1::PlanService::Service {
                                v1::ReportExecutionResponse* response) override;
   grpc::Status ListPlans(grpc::ServerContext* context, const v1::ListPlansRequest* request,
                          v1::ListPlansResponse* response) override;
-  grpc::Status PinPlan(grpc::ServerContext* context, const v1::PinPlanRequest* request,
-                       v1::PinPlanResponse* response) override;
-  grpc::Status DeletePlan(grpc::ServerContext* context, const v1::DeletePlanRequest* request,
-                          v1::DeletePlanResponse* response) override;
   grpc::Status GetCapabilities(grpc::ServerContext* context,
                                const v1::GetCapabilitiesRequest* request,
                                v1::GetCapabilitiesResponse* response) override;
 
+  class Admin;
+
   int port_ = 0;
+  const std::unique_ptr<Admin> admin_;
   std::unique_ptr<grpc::Server> server_;
 };
 

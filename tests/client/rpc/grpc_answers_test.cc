@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <memory>
+#include <string>
 #include <thread>
 
 #include "client/rpc/local_connection.h"
+#include "proto/codec/codec.h"
 #include "solvers/model/field_error.h"
 #include "tests/client/rpc/served_connection.h"
 
@@ -99,6 +102,40 @@ TEST_F(GrpcAnswersTest, CallsSayWhoseTheyAre) {
   const auto cached = connection_->GetPlan({PlanKey{1, Sha256("k")}}, budget_, options);
   ASSERT_TRUE(cached.ok()) << cached.status();
   EXPECT_TRUE(cached->profile_wanted);
+}
+
+// A schedule that the caller holds comes without its instructions, and is the caller's all the same.
+TEST_F(GrpcAnswersTest, APlanThatIsHeldIsToldAsUnchanged) {
+  FakeServer server(address_.uri());
+  v1::Plan sent;
+  std::string asked_with;
+  server.get_plan = [&](const v1::GetPlanRequest& request, v1::GetPlanResponse* response) {
+    asked_with = request.held_digest();
+    *response->mutable_key() = request.keys(0);
+    *response->mutable_plan() = sent;
+    response->set_unchanged(true);
+    return absl::OkStatus();
+  };
+  const auto local = MakeLocalConnection()->ComputePlan(SmallProfile(), budget_, {}, {});
+  ASSERT_TRUE(local.ok()) << local.status();
+  CallOptions options = CallOptions::Within(seconds(10));
+  options.held = std::make_shared<const Plan>(local->plan);
+  sent = ToProto(local->plan);
+  sent.clear_schedule();
+  sent.set_revision(7);
+  const auto ask = [&](const CallOptions& call) {
+    return connection_->GetPlan({PlanKey{1, Sha256("k")}}, budget_, call);
+  };
+  const auto reply = ask(options);
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_EQ(asked_with, ScheduleDigest(local->plan.schedule).ToBinary());
+  EXPECT_TRUE(reply->unchanged);
+  EXPECT_EQ(reply->plan.schedule, local->plan.schedule);
+  EXPECT_EQ(reply->plan.revision, 7);
+
+  sent.set_digest(Sha256("another schedule").ToBinary());
+  EXPECT_TRUE(absl::IsInternal(ask(options).status()));
+  EXPECT_TRUE(absl::IsInternal(ask(CallOptions::Within(seconds(10))).status()));
 }
 
 TEST_F(GrpcAnswersTest, CancelTokenEndsACall) {

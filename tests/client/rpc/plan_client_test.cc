@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "client/rpc/mock_plan_connection.h"
 #include "solvers/schedule/instance.h"
@@ -224,6 +226,27 @@ TEST_F(PlanClientTest, BudgetsAreResolvedHere) {
   EXPECT_CALL(connection_, ComputePlan(_, testing::VariantWith<Bytes>(_), _, _))
       .WillOnce(SolveHere);
   EXPECT_TRUE(Plan().ok());
+}
+
+// Asked again, the server need not send a schedule that it has sent.
+TEST_F(PlanClientTest, SaysWhichPlanItHolds) {
+  const PlanReply cached = Cached(ShareOfStoreAll{0.8});
+  std::vector<std::shared_ptr<const stowage::Plan>> held;
+  ON_CALL(connection_, GetPlan)
+      .WillByDefault([&](auto&&, auto&&, const CallOptions& call) -> absl::StatusOr<PlanReply> {
+        held.push_back(call.held);
+        return cached;
+      });
+  PlanClient client(&connection_, {});
+  for (int asked = 0; asked < 2; ++asked) {
+    const auto plan =
+        client.Plan(&source_, ShareOfStoreAll{0.8}, CallOptions::Within(std::chrono::seconds(10)));
+    ASSERT_TRUE(plan.ok()) << plan.status();
+  }
+  ASSERT_EQ(held.size(), 2u);
+  EXPECT_EQ(held[0], nullptr);
+  ASSERT_NE(held[1], nullptr);
+  EXPECT_EQ(held[1]->schedule, cached.plan.schedule);
 }
 
 }  // namespace

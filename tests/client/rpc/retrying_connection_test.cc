@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstddef>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -129,7 +131,7 @@ class SafetyTest : public RetryingConnectionTest {
     ON_CALL(*inner_, ReportExecution)
         .WillByDefault(AfterTwo(error, &report_, Reply(ExecutionVerdict::kAccepted)));
     ON_CALL(*inner_, ListPlans).WillByDefault(AfterTwo(error, &list_, Reply(PlanPage())));
-    ON_CALL(*inner_, PinPlan).WillByDefault(AfterTwo(error, &pin_, absl::OkStatus()));
+    ON_CALL(*inner_, ChangePlan).WillByDefault(AfterTwo(error, &pin_, absl::OkStatus()));
     ON_CALL(*inner_, DeletePlan).WillByDefault(AfterTwo(error, &delete_, Reply(true)));
     ON_CALL(*inner_, GetCapabilities)
         .WillByDefault(AfterTwo(error, &capabilities_, Reply(Capabilities())));
@@ -141,8 +143,8 @@ class SafetyTest : public RetryingConnectionTest {
     (void)connection_->ExplainPlan({}, LeastBudget{}, {});
     (void)connection_->ReportExecution({}, {});
     (void)connection_->ListPlans({}, {});
-    (void)connection_->PinPlan({}, RevisionAction::kPin, {});
-    (void)connection_->DeletePlan({}, {});
+    (void)connection_->ChangePlan({}, RevisionAction::kPin, {}, {});
+    (void)connection_->DeletePlan({}, {}, {});
     (void)connection_->GetCapabilities({});
   }
 
@@ -172,6 +174,49 @@ TEST_F(SafetyTest, WhatWasRefusedIsTriedAgain) {
   EXPECT_THAT(Writes(), testing::Each(3));
 }
 
+// Under one id, so that a server that has made it does not make it again.
+TEST_F(RetryingConnectionTest, AChangeWithAnEtagIsTriedAgainUnderOneId) {
+  Make();
+  std::vector<std::string> ids;
+  const auto fail_twice = [&](const ChangeTerms& terms) {
+    EXPECT_EQ(terms.etag, "e");
+    ids.push_back(terms.request_id);
+    return ids.size() % 3 == 0 ? absl::OkStatus() : absl::UnavailableError("away");
+  };
+  EXPECT_CALL(*inner_, ChangePlan)
+      .Times(6)
+      .WillRepeatedly(
+          [&](auto&&, auto&&, const ChangeTerms& terms, auto&&) { return fail_twice(terms); });
+  EXPECT_CALL(*inner_, DeletePlan)
+      .Times(3)
+      .WillRepeatedly([&](auto&&, const ChangeTerms& terms, auto&&) -> absl::StatusOr<bool> {
+        const absl::Status status = fail_twice(terms);
+        if (!status.ok()) return status;
+        return true;
+      });
+  EXPECT_TRUE(connection_->ChangePlan({}, RevisionAction::kUnpin, {"e", ""}, {}).ok());
+  EXPECT_TRUE(connection_->ChangePlan({}, RevisionAction::kUnpin, {"e", "mine"}, {}).ok());
+  EXPECT_TRUE(*connection_->DeletePlan({}, {"e", ""}, {}));
+  ASSERT_EQ(ids.size(), 9u);
+  for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(ids[i], ids[i - i % 3]);
+  EXPECT_EQ(ids[3], "mine");
+  EXPECT_NE(ids[0], ids[6]);
+  EXPECT_THAT(ids[0],
+              testing::MatchesRegex("[0-9a-f-]{14}4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"));
+}
+
+// Another server than the one that may have made it.
+TEST_F(RetryingConnectionTest, AnEtagThatHasGoneAfterALostAnswerIsSaidSo) {
+  Make();
+  EXPECT_CALL(*inner_, ChangePlan)
+      .WillOnce(Return(absl::UnavailableError("away")))
+      .WillOnce(Return(WithReason(absl::AbortedError("changed"), kReasonEtagMismatch)));
+  const absl::Status status = connection_->ChangePlan({}, RevisionAction::kPin, {"e", ""}, {});
+  EXPECT_TRUE(absl::IsAborted(status)) << status;
+  EXPECT_EQ(GetReason(status), kReasonEtagMismatch);
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("may have been carried out"));
+}
+
 TEST_F(RetryingConnectionTest, AReportWithTheNameOfItsJobIsTriedAgain) {
   Make();
   EXPECT_CALL(*inner_, ReportExecution)
@@ -182,21 +227,25 @@ TEST_F(RetryingConnectionTest, AReportWithTheNameOfItsJobIsTriedAgain) {
   EXPECT_TRUE(connection_->ReportExecution({}, options).ok());
 }
 
-// What the caller has seen is not unsaid.
-TEST_F(RetryingConnectionTest, WatchingIsNotTriedAgainOnceSomethingWasHeard) {
+// The connection was lost, and the server still has what it had found. What the caller has seen is not unsaid.
+TEST_F(RetryingConnectionTest, WatchingGoesOnWhereItsConnectionWasLost) {
   Make();
+  const auto tells = [](std::vector<double> shares, absl::StatusOr<PlanReply> reply) {
+    return [shares, reply](const Profile&, const Budget&, const KeyOptions&,
+                           const ProgressCallback& progress, const CallOptions&) {
+      for (const double share : shares) progress({share, nullptr});
+      return reply;
+    };
+  };
   EXPECT_CALL(*inner_, WatchPlan)
-      .WillOnce([](const Profile&, const Budget&, const KeyOptions&,
-                   const ProgressCallback& progress, const CallOptions&) {
-        progress({0.5, nullptr});
-        return absl::UnavailableError("gone");
-      });
-  double share = 0;
+      .WillOnce(tells({0.2, 0.5}, absl::UnavailableError("gone")))
+      .WillOnce(tells({0.1, 0.7}, PlanReply()));
+  std::vector<double> seen;
   const auto reply = connection_->WatchPlan(
       SmallProfile(), LeastBudget{}, {},
-      [&share](const PlanProgress& progress) { share = progress.share; }, {});
-  EXPECT_TRUE(absl::IsUnavailable(reply.status())) << reply.status();
-  EXPECT_EQ(share, 0.5);
+      [&seen](const PlanProgress& progress) { seen.push_back(progress.share); }, {});
+  EXPECT_TRUE(reply.ok()) << reply.status();
+  EXPECT_THAT(seen, ElementsAre(0.2, 0.5, 0.5, 0.7));
 }
 
 TEST_F(RetryingConnectionTest, ACancelledCallIsNotTriedAgain) {

@@ -3,8 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "client/rpc/local_connection.h"
 #include "client/rpc/plan_pager.h"
@@ -79,6 +83,9 @@ void FillPage(const PlanKey& key, v1::ListPlansResponse* response) {
   plan->set_reports(4);
   plan->set_measured_time_ratio(1.5);
   plan->set_measured_peak_ratio(0.5);
+  plan->set_tenant("vision");
+  plan->mutable_create_time()->set_seconds(1000);
+  plan->set_etag("\"e\"");
 }
 
 TEST_F(UpkeepCallsTest, ListPlansTurnsPages) {
@@ -86,7 +93,10 @@ TEST_F(UpkeepCallsTest, ListPlansTurnsPages) {
   server_.list_plans = [&](const v1::ListPlansRequest& request, v1::ListPlansResponse* out) {
     EXPECT_EQ(request.page_size(), 1);
     EXPECT_TRUE(request.has_key());
+    EXPECT_EQ(request.filter(), "pinned = true");
+    EXPECT_TRUE(request.return_partial_success());
     FillPage(key_, out);
+    out->add_unreachable("redis");
     if (request.page_token().empty()) out->set_next_page_token("second");
     if (spoil) spoil(out);
     return absl::OkStatus();
@@ -94,6 +104,9 @@ TEST_F(UpkeepCallsTest, ListPlansTurnsPages) {
   ListQuery query;
   query.page_size = 1;
   query.key = key_;
+  query.filter = "pinned = true";
+  query.partial = true;
+  EXPECT_EQ(connection_->ListPlans(query, call_)->unreachable, std::vector<std::string>{"redis"});
   PlanPager pager(connection_.get(), query);
   int pages = 0;
   for (; !pager.done() && pages < 9; ++pages) {
@@ -116,6 +129,9 @@ TEST_F(UpkeepCallsTest, ListPlansTurnsPages) {
     EXPECT_EQ(plan.reports, 4);
     EXPECT_EQ(plan.time_ratio, 1.5);
     EXPECT_EQ(plan.peak_ratio, 0.5);
+    EXPECT_EQ(plan.tenant, "vision");
+    EXPECT_EQ(plan.created->time_since_epoch(), std::chrono::seconds(1000));
+    EXPECT_EQ(plan.etag, "\"e\"");
   }
   EXPECT_EQ(pages, 2);
   EXPECT_TRUE(pager.Next(call_)->empty());
@@ -128,6 +144,7 @@ TEST_F(UpkeepCallsTest, ListPlansTurnsPages) {
        [](Out* out) { out->mutable_plans(0)->set_status(static_cast<v1::PlanStatus>(77)); },
        [](Out* out) { out->mutable_plans(0)->set_budget_bytes(-1); },
        [](Out* out) { out->mutable_plans(0)->set_reports(-1); },
+       [](Out* out) { out->mutable_plans(0)->mutable_create_time()->set_seconds(-1); },
        [](Out* out) { out->mutable_plans(0)->set_measured_time_ratio(kNotANumber); }});
 }
 
@@ -142,33 +159,39 @@ TEST_F(UpkeepCallsTest, PagesThatLeadToThemselvesEnd) {
   EXPECT_TRUE(absl::IsInternal(pager.Next(call_).status()));
 }
 
-TEST_F(UpkeepCallsTest, PinPlan) {
-  v1::PinAction asked = v1::PIN_ACTION_UNSPECIFIED;
-  server_.pin_plan = [&](const v1::PinPlanRequest& request, v1::PinPlanResponse*) {
-    asked = request.action();
-    EXPECT_EQ(request.budget_bytes(), 5);
-    EXPECT_EQ(request.revision(), 6);
-    return asked == v1::PIN_ACTION_PROMOTE ? absl::FailedPreconditionError("not in shadow")
-                                           : absl::OkStatus();
+TEST_F(UpkeepCallsTest, ChangePlan) {
+  AskedChange asked;
+  server_.change = [&](const AskedChange& change, bool*) {
+    asked = change;
+    return change.method == "PromotePlan" ? absl::FailedPreconditionError("not in shadow")
+                                          : absl::OkStatus();
   };
   const PlanRevision revision{key_, Bytes(5), 6};
-  for (const auto& [action, wire] :
-       {std::pair<RevisionAction, v1::PinAction>(RevisionAction::kPin, v1::PIN_ACTION_PIN),
-        {RevisionAction::kUnpin, v1::PIN_ACTION_UNPIN},
-        {RevisionAction::kRollBack, v1::PIN_ACTION_ROLL_BACK},
-        {RevisionAction::kFreeze, v1::PIN_ACTION_FREEZE},
-        {RevisionAction::kUnfreeze, v1::PIN_ACTION_UNFREEZE}}) {
-    EXPECT_TRUE(connection_->PinPlan(revision, action, call_).ok());
-    EXPECT_EQ(asked, wire);
+  const ChangeTerms terms{"\"an etag\"", "an-id"};
+  for (const auto& [action, method] :
+       {std::pair<RevisionAction, std::string>(RevisionAction::kPin, "PinPlan"),
+        {RevisionAction::kUnpin, "UnpinPlan"},
+        {RevisionAction::kRollBack, "RollBackPlan"},
+        {RevisionAction::kFreeze, "FreezePlan"},
+        {RevisionAction::kUnfreeze, "UnfreezePlan"}}) {
+    EXPECT_TRUE(connection_->ChangePlan(revision, action, terms, call_).ok());
+    EXPECT_EQ(asked.method, method);
+    EXPECT_EQ(*FromProto(asked.key), key_);
+    EXPECT_EQ(asked.etag, terms.etag);
+    EXPECT_EQ(asked.request_id, terms.request_id);
+    const bool whole = method == "FreezePlan" || method == "UnfreezePlan";
+    EXPECT_EQ(asked.budget_bytes, whole ? 0 : 5);
+    EXPECT_EQ(asked.revision, whole ? 0 : 6);
   }
-  EXPECT_EQ(connection_->PinPlan(revision, RevisionAction::kPromote, call_).code(),
-            absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      connection_->ChangePlan(revision, RevisionAction::kPromote, terms, call_)));
 }
 
 TEST_F(UpkeepCallsTest, DeleteAndExplain) {
-  server_.delete_plan = [&](const v1::DeletePlanRequest& request, v1::DeletePlanResponse* out) {
-    out->set_deleted(*FromProto(request.key()) == key_);
-    return absl::OkStatus();
+  server_.change = [&](const AskedChange& change, bool* deleted) {
+    EXPECT_EQ(change.method, "DeletePlan");
+    *deleted = *FromProto(change.key) == key_;
+    return change.etag == "old" ? absl::AbortedError("another etag") : absl::OkStatus();
   };
   server_.explain_plan = [&](const v1::ExplainPlanRequest& request, v1::ExplainPlanResponse* out) {
     EXPECT_TRUE(request.budget().least());
@@ -176,8 +199,9 @@ TEST_F(UpkeepCallsTest, DeleteAndExplain) {
     out->set_explanation("because");
     return absl::OkStatus();
   };
-  EXPECT_TRUE(*connection_->DeletePlan(key_, call_));
-  EXPECT_FALSE(*connection_->DeletePlan(PlanKey(), call_));
+  EXPECT_TRUE(*connection_->DeletePlan(key_, {}, call_));
+  EXPECT_FALSE(*connection_->DeletePlan(PlanKey(), {}, call_));
+  EXPECT_TRUE(absl::IsAborted(connection_->DeletePlan(key_, {"old", ""}, call_).status()));
   EXPECT_EQ(*connection_->ExplainPlan(key_, LeastBudget{}, call_), "because");
 }
 
@@ -205,6 +229,9 @@ TEST_F(UpkeepCallsTest, CapabilitiesSayWhoTheCallerIs) {
 TEST_F(UpkeepCallsTest, WhatTheServerLacksIsUnimplemented) {
   EXPECT_TRUE(absl::IsUnimplemented(connection_->FitBatch({}, call_).status()));
   EXPECT_TRUE(absl::IsUnimplemented(connection_->ListPlans({}, call_).status()));
+  const absl::Status changed = connection_->ChangePlan({}, RevisionAction::kPin, {}, call_);
+  EXPECT_TRUE(absl::IsUnimplemented(changed)) << changed;
+  EXPECT_THAT(std::string(changed.message()), testing::HasSubstr("may be older than this program"));
   EXPECT_TRUE(absl::IsUnimplemented(
       connection_->WatchPlan(SmallProfile(), LeastBudget{}, {}, {}, call_).status()));
 }
@@ -212,8 +239,8 @@ TEST_F(UpkeepCallsTest, WhatTheServerLacksIsUnimplemented) {
 TEST(LocalUpkeep, KeepsNothing) {
   const auto local = MakeLocalConnection();
   EXPECT_TRUE(absl::IsNotFound(local->ExplainPlan({}, LeastBudget{}, {}).status()));
-  EXPECT_TRUE(absl::IsNotFound(local->PinPlan({}, RevisionAction::kPin, {})));
-  EXPECT_FALSE(*local->DeletePlan({}, {}));
+  EXPECT_TRUE(absl::IsNotFound(local->ChangePlan({}, RevisionAction::kPin, {}, {})));
+  EXPECT_FALSE(*local->DeletePlan({}, {}, {}));
   EXPECT_TRUE(local->ListPlans({}, {})->plans.empty());
   const absl::Status status = local->ReportExecution({}, {}).status();
   EXPECT_TRUE(absl::IsUnimplemented(status)) << status;

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+#include <string>
+
 #include "server/planning/plan_lookup.h"
 #include "server/planning/planning_error.h"
 #include "tests/server/planning/asked.h"
@@ -228,6 +232,25 @@ TEST(RecordRevisions, NothingChangesWhatIsFrozen) {
   fast.job = 7;
   EXPECT_FALSE(Record(&frozen, &fast).has_value());
   EXPECT_EQ(fast.plan.revision, 2);
+}
+
+TEST(Etag, IsOfWhatAnAdministratorSeesAndChanges) {
+  const PlanEntry entry = Revisions(2);
+  std::set<std::string> etags = {EtagOf(entry)};
+  for (const PlanEntry& changed : {*Pin(entry, Id(1)), *Pin(entry, Id(2)), *RollBack(entry, Id(2)),
+                                   *Freeze(entry), Revisions(1), Revisions(3)}) {
+    EXPECT_TRUE(etags.insert(EtagOf(changed)).second);
+  }
+  PlanEntry later = entry;
+  later.generation += kChangesPerHistory;
+  EXPECT_TRUE(etags.insert(EtagOf(later)).second) << "deleted and solved anew";
+  PlanEntry same = entry;
+  ++same.generation;
+  same.reports.push_back({});
+  same.profile_wanted = true;
+  std::reverse(same.plans.begin(), same.plans.end());
+  EXPECT_EQ(EtagOf(same), EtagOf(entry));
+  EXPECT_EQ(EtagOf(entry).front(), '"');
 }
 
 }  // namespace

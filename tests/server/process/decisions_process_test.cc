@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "proto/codec/codec.h"
+#include "stowage/v1/plan_admin_service.grpc.pb.h"
 #include "stowage/v1/plan_service.grpc.pb.h"
 #include "tests/server/cache/redis_server.h"
 #include "tests/server/process/child_process.h"
@@ -43,8 +44,9 @@ class Stowaged {
     const std::string line = process_->ReadUntil("\n");
     std::smatch parts;
     ASSERT_TRUE(std::regex_search(line, parts, std::regex("listening on ([^ ,]+)"))) << line;
-    stub_ =
-        v1::PlanService::NewStub(grpc::CreateChannel(parts[1], grpc::InsecureChannelCredentials()));
+    const auto channel = grpc::CreateChannel(parts[1], grpc::InsecureChannelCredentials());
+    stub_ = v1::PlanService::NewStub(channel);
+    admin_ = v1::PlanAdminService::NewStub(channel);
   }
 
   // With its plans; what was decided is in another file.
@@ -77,15 +79,22 @@ class Stowaged {
     return response;
   }
 
-  grpc::Status Pin(const v1::PlanKey& key, v1::PinAction action) {
+  grpc::Status Pin(const v1::PlanKey& key) {
     v1::PinPlanRequest request;
     *request.mutable_key() = key;
     request.set_budget_bytes(kBudget);
     request.set_revision(1);
-    request.set_action(action);
     v1::PinPlanResponse response;
     grpc::ClientContext context;
-    return stub_->PinPlan(&context, request, &response);
+    return admin_->PinPlan(&context, request, &response);
+  }
+
+  grpc::Status Freeze(const v1::PlanKey& key) {
+    v1::FreezePlanRequest request;
+    *request.mutable_key() = key;
+    v1::FreezePlanResponse response;
+    grpc::ClientContext context;
+    return admin_->FreezePlan(&context, request, &response);
   }
 
   bool Delete(const v1::PlanKey& key) {
@@ -93,7 +102,7 @@ class Stowaged {
     *request.mutable_key() = key;
     v1::DeletePlanResponse response;
     grpc::ClientContext context;
-    return stub_->DeletePlan(&context, request, &response).ok() && response.deleted();
+    return admin_->DeletePlan(&context, request, &response).ok() && response.deleted();
   }
 
   v1::ListPlansResponse List(const v1::PlanKey& key) {
@@ -109,6 +118,7 @@ class Stowaged {
   const std::string folder_, redis_;
   std::unique_ptr<ChildProcess> process_;
   std::unique_ptr<v1::PlanService::Stub> stub_;
+  std::unique_ptr<v1::PlanAdminService::Stub> admin_;
 };
 
 bool ComesTrue(const std::function<bool()>& done) {
@@ -132,8 +142,8 @@ TEST(DecisionsProcess, OutliveAnEmptiedRedisAKilledServerAndItsPlans) {
     const grpc::Status status = b.Get(key, &response);
     ASSERT_TRUE(status.ok()) << status.error_message();
   }
-  ASSERT_TRUE(a.Pin(pinned, v1::PIN_ACTION_PIN).ok());
-  ASSERT_TRUE(a.Pin(frozen, v1::PIN_ACTION_FREEZE).ok());
+  ASSERT_TRUE(a.Pin(pinned).ok());
+  ASSERT_TRUE(a.Freeze(frozen).ok());
   ASSERT_TRUE(a.Delete(deleted));
 
   redis.Ask({"FLUSHALL"});

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "stowage/v1/plan_admin_service.grpc.pb.h"
 #include "tests/server/rpc/rpc_fixture.h"
 
 namespace stowage::testing {
@@ -13,7 +14,9 @@ namespace stowage::testing {
 class AdminCalls {
  public:
   explicit AdminCalls(const std::shared_ptr<grpc::Channel>& channel, std::string token = "")
-      : stub_(v1::PlanService::NewStub(channel)), token_(std::move(token)) {}
+      : stub_(v1::PlanService::NewStub(channel)),
+        admin_(v1::PlanAdminService::NewStub(channel)),
+        token_(std::move(token)) {}
 
   absl::StatusOr<v1::ListPlansResponse> List(const v1::ListPlansRequest& request = {}) {
     return Call(&Stub::ListPlans, request);
@@ -24,12 +27,30 @@ class AdminCalls {
     return List(request);
   }
   absl::Status Pin(const v1::PinPlanRequest& request) {
-    return Call(&Stub::PinPlan, request).status();
+    return Call(&AdminStub::PinPlan, request, admin_.get()).status();
+  }
+  absl::Status Unpin(const v1::UnpinPlanRequest& request) {
+    return Call(&AdminStub::UnpinPlan, request, admin_.get()).status();
+  }
+  absl::Status RollBack(const v1::RollBackPlanRequest& request) {
+    return Call(&AdminStub::RollBackPlan, request, admin_.get()).status();
+  }
+  absl::Status Promote(const v1::PromotePlanRequest& request) {
+    return Call(&AdminStub::PromotePlan, request, admin_.get()).status();
+  }
+  absl::Status Freeze(const v1::FreezePlanRequest& request) {
+    return Call(&AdminStub::FreezePlan, request, admin_.get()).status();
+  }
+  absl::Status Unfreeze(const v1::UnfreezePlanRequest& request) {
+    return Call(&AdminStub::UnfreezePlan, request, admin_.get()).status();
+  }
+  absl::StatusOr<v1::DeletePlanResponse> Delete(const v1::DeletePlanRequest& request) {
+    return Call(&AdminStub::DeletePlan, request, admin_.get());
   }
   absl::StatusOr<v1::DeletePlanResponse> Delete(const v1::PlanKey& key) {
     v1::DeletePlanRequest request;
     *request.mutable_key() = key;
-    return Call(&Stub::DeletePlan, request);
+    return Delete(request);
   }
   absl::StatusOr<v1::ReportExecutionResponse> Report(const v1::ReportExecutionRequest& request) {
     return Call(&Stub::ReportExecution, request);
@@ -46,32 +67,45 @@ class AdminCalls {
 
  private:
   using Stub = v1::PlanService::Stub;
+  using AdminStub = v1::PlanAdminService::Stub;
 
   template <class Request, class Response>
   absl::StatusOr<Response> Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
                                                              Response*),
                                 const Request& request) {
+    return Call(method, request, stub_.get());
+  }
+
+  template <class Service, class Request, class Response>
+  absl::StatusOr<Response> Call(grpc::Status (Service::*method)(grpc::ClientContext*,
+                                                                const Request&, Response*),
+                                const Request& request, Service* stub) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
     if (!token_.empty()) context.AddMetadata("authorization", "Bearer " + token_);
     Response response;
-    const absl::Status status =
-        FromGrpcStatus((stub_.get()->*method)(&context, request, &response));
+    const absl::Status status = FromGrpcStatus((stub->*method)(&context, request, &response));
     if (!status.ok()) return status;
     return response;
   }
 
   std::unique_ptr<Stub> stub_;
+  std::unique_ptr<AdminStub> admin_;
   const std::string token_;
 };
 
-inline v1::PinPlanRequest PinRequest(const v1::PlanSummary& plan, v1::PinAction action) {
-  v1::PinPlanRequest request;
+// Any request about one revision.
+template <class Request>
+Request RevisionRequest(const v1::PlanSummary& plan) {
+  Request request;
   *request.mutable_key() = plan.key();
   request.set_budget_bytes(plan.budget_bytes());
   request.set_revision(plan.revision());
-  request.set_action(action);
   return request;
+}
+
+inline v1::PinPlanRequest PinRequest(const v1::PlanSummary& plan) {
+  return RevisionRequest<v1::PinPlanRequest>(plan);
 }
 
 inline v1::ExplainPlanRequest ExplainRequest(const v1::PlanKey& key, int64_t budget) {

@@ -47,8 +47,15 @@ class AdminRpcTest : public ::testing::Test {
     const auto served = Get(key);
     return served.ok() ? served->plan().revision() : 0;
   }
-  absl::Status Pin(const v1::PlanSummary& plan, v1::PinAction action) {
-    return calls_.Pin(PinRequest(plan, action));
+  absl::Status Pin(const v1::PlanSummary& plan) { return calls_.Pin(PinRequest(plan)); }
+  absl::Status Unpin(const v1::PlanSummary& plan) {
+    return calls_.Unpin(RevisionRequest<v1::UnpinPlanRequest>(plan));
+  }
+  absl::Status RollBack(const v1::PlanSummary& plan) {
+    return calls_.RollBack(RevisionRequest<v1::RollBackPlanRequest>(plan));
+  }
+  absl::Status Promote(const v1::PlanSummary& plan) {
+    return calls_.Promote(RevisionRequest<v1::PromotePlanRequest>(plan));
   }
   // Another revision of the key's only plan, as a re-solve would leave it.
   void AddRevision(const v1::PlanKey& key, RevisionState state) {
@@ -74,6 +81,11 @@ void ExpectField(const absl::Status& status, const std::string& field) {
   EXPECT_EQ(violation ? violation->field : "none", field) << status;
 }
 
+void ExpectState(const absl::Status& status) {
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_EQ(GetReason(status), "REVISION_STATE");
+}
+
 void ExpectUnknown(const absl::Status& status) {
   EXPECT_TRUE(absl::IsNotFound(status)) << status;
   EXPECT_EQ(GetReason(status), kReasonPlanNotCached);
@@ -97,9 +109,14 @@ TEST_F(AdminRpcTest, AListedPlanIsWhatWasHandedOut) {
   EXPECT_EQ(plan.solver(), answer.plan().provenance().solver());
   EXPECT_FALSE(plan.pinned() || plan.frozen());
   EXPECT_EQ(plan.reports(), 0);
+  EXPECT_EQ(plan.tenant(), "");
+  const auto entry = fixture_.store.Get(*FromProto(plan.key()), Access::kVisit);
+  EXPECT_EQ(plan.create_time().seconds(), BegunAt(entry->generation));
+  EXPECT_GT(plan.create_time().seconds(), 0);
+  EXPECT_FALSE(BegunAt(5 * kChangesPerHistory).has_value()) << "of a version before";
 }
 
-TEST_F(AdminRpcTest, PagesHoldEveryEntryOnceAndAllOfItsRevisions) {
+TEST_F(AdminRpcTest, PagesHoldEveryRevisionOnceInOrder) {
   std::set<std::string> keys;
   for (int stages = 5; stages < 12; ++stages) {
     const v1::PlanKey key = Compute(stages).key();
@@ -108,15 +125,21 @@ TEST_F(AdminRpcTest, PagesHoldEveryEntryOnceAndAllOfItsRevisions) {
   }
   for (const int size : {1, 3, 7, 1000}) {
     std::multiset<std::string> seen;
+    std::pair<std::string, int64_t> last;
     v1::ListPlansRequest request;
     request.set_page_size(size);
     int pages = 0;
     do {
       const auto page = calls_.List(request);
       ASSERT_TRUE(page.ok()) << page.status();
-      EXPECT_LE(page->plans_size(), 2 * size);
-      EXPECT_EQ(page->plans_size() % 2, 0);
-      for (const auto& plan : page->plans()) seen.insert(plan.key().digest());
+      EXPECT_LE(page->plans_size(), size);
+      EXPECT_TRUE(page->plans_size() == size || page->next_page_token().empty());
+      for (const auto& plan : page->plans()) {
+        seen.insert(plan.key().digest());
+        const auto place = std::make_pair(plan.key().digest(), plan.revision());
+        EXPECT_LT(last, place);
+        last = place;
+      }
       request.set_page_token(page->next_page_token());
     } while (!request.page_token().empty() && ++pages < 20);
     EXPECT_EQ(std::set<std::string>(seen.begin(), seen.end()), keys);
@@ -185,27 +208,24 @@ TEST_F(AdminRpcTest, APinnedRevisionIsHandedOutUntilItIsUnpinned) {
   AddRevision(key, RevisionState::kServing);
   ASSERT_EQ(ServedRevision(key), 2);
   const v1::PlanSummary first = Listed(key, 0);
-  ExpectField(Pin(first, v1::PIN_ACTION_UNSPECIFIED), "action");
-  EXPECT_EQ(ServedRevision(key), 2);
-  EXPECT_TRUE(Pin(first, v1::PIN_ACTION_PIN).ok());
+  EXPECT_TRUE(Pin(first).ok());
   EXPECT_EQ(ServedRevision(key), 1);
   EXPECT_TRUE(Listed(key, 0).pinned());
-  EXPECT_TRUE(Pin(first, v1::PIN_ACTION_UNPIN).ok());
+  EXPECT_TRUE(Unpin(first).ok());
   EXPECT_EQ(ServedRevision(key), 2);
-  EXPECT_EQ(Pin(first, v1::PIN_ACTION_UNPIN).code(), absl::StatusCode::kFailedPrecondition);
+  ExpectState(Unpin(first));
 }
 
 TEST_F(AdminRpcTest, OneRolledBackIsNeverHandedOutAgain) {
   const v1::PlanKey key = Compute().key();
   AddRevision(key, RevisionState::kServing);
   const v1::PlanSummary second = Listed(key, 1);
-  EXPECT_TRUE(Pin(second, v1::PIN_ACTION_ROLL_BACK).ok());
+  EXPECT_TRUE(RollBack(second).ok());
   EXPECT_EQ(ServedRevision(key), 1);
   EXPECT_EQ(Compute().plan().revision(), 1);
   EXPECT_EQ(Listed(key, 1).state(), v1::REVISION_STATE_RETIRED);
-  for (const auto action : {v1::PIN_ACTION_PIN, v1::PIN_ACTION_PROMOTE, v1::PIN_ACTION_ROLL_BACK}) {
-    const absl::Status status = Pin(second, action);
-    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  for (const absl::Status& status : {Pin(second), Promote(second), RollBack(second)}) {
+    ExpectState(status);
   }
 }
 
@@ -214,36 +234,38 @@ TEST_F(AdminRpcTest, OneInShadowIsHandedOutOnceItIsPromoted) {
   AddRevision(key, RevisionState::kShadow);
   EXPECT_EQ(ServedRevision(key), 1);
   EXPECT_EQ(Listed(key, 1).state(), v1::REVISION_STATE_SHADOW);
-  EXPECT_TRUE(Pin(Listed(key, 1), v1::PIN_ACTION_PROMOTE).ok());
+  EXPECT_TRUE(Promote(Listed(key, 1)).ok());
   EXPECT_EQ(ServedRevision(key), 2);
   EXPECT_EQ(Listed(key, 0).state(), v1::REVISION_STATE_SHADOW);
 }
 
 TEST_F(AdminRpcTest, AFrozenEntryTakesNoNewPlans) {
   const v1::PlanKey key = Compute().key();
-  v1::PinPlanRequest request;
-  *request.mutable_key() = key;  // neither budget nor revision
-  request.set_action(v1::PIN_ACTION_FREEZE);
-  EXPECT_TRUE(calls_.Pin(request).ok());
-  EXPECT_EQ(calls_.Pin(request).code(), absl::StatusCode::kFailedPrecondition);
+  v1::FreezePlanRequest freeze;
+  *freeze.mutable_key() = key;
+  EXPECT_TRUE(calls_.Freeze(freeze).ok());
+  ExpectState(calls_.Freeze(freeze));
   v1::ComputePlanResponse other;
   const auto ask = ComputeRequestFor(ProfileOf(6), kTight + 100000);
   ASSERT_TRUE(fixture_.Compute(ask, &other).ok());
   EXPECT_EQ(calls_.List(key)->plans_size(), 1);
   EXPECT_TRUE(Listed(key, 0).frozen());
   EXPECT_EQ(ServedRevision(key), 1);
-  request.set_action(v1::PIN_ACTION_UNFREEZE);
-  EXPECT_TRUE(calls_.Pin(request).ok());
+  v1::UnfreezePlanRequest unfreeze;
+  *unfreeze.mutable_key() = key;
+  EXPECT_TRUE(calls_.Unfreeze(unfreeze).ok());
   ASSERT_TRUE(fixture_.Compute(ask, &other).ok());
   EXPECT_EQ(calls_.List(key)->plans_size(), 2);
 }
 
 TEST_F(AdminRpcTest, BadPinsNameTheField) {
   const v1::PlanSummary plan = Listed(Compute().key(), 0);
-  const v1::PinPlanRequest good = PinRequest(plan, v1::PIN_ACTION_PIN);
+  const v1::PinPlanRequest good = PinRequest(plan);
   v1::PinPlanRequest request = good;
-  request.set_action(static_cast<v1::PinAction>(99));
-  ExpectField(calls_.Pin(request), "action");
+  for (const std::string& id : {std::string("two words"), std::string(65, 'i')}) {
+    request.set_request_id(id);
+    ExpectField(calls_.Pin(request), "request_id");
+  }
   request = good;
   request.set_budget_bytes(-1);
   ExpectField(calls_.Pin(request), "budget_bytes");

@@ -108,7 +108,7 @@ TEST_F(AdminTenantsTest, OnlyAnAdminPinsAndDeletesAndSeesEveryTenant) {
   ASSERT_TRUE(all.ok()) << all.status();
   ASSERT_EQ(all->plans_size(), 2);
   for (const v1::PlanSummary& plan : all->plans()) {
-    const v1::PinPlanRequest pin = PinRequest(plan, v1::PIN_ACTION_PIN);
+    const v1::PinPlanRequest pin = PinRequest(plan);
     for (AdminCalls* calls : {vision_.get(), speech_.get()}) {
       EXPECT_EQ(GetReason(calls->Pin(pin)), "ROLE_TOO_LOW");
       EXPECT_EQ(GetReason(calls->Delete(plan.key()).status()), "ROLE_TOO_LOW");
@@ -153,8 +153,7 @@ TEST_F(AdminTenantsTest, WhoGotAndDidWhatIsAudited) {
   }
   ASSERT_TRUE(stream->Finish().ok());
   ASSERT_TRUE(vision_->Report(ReportRequest(ours_.plan(), ours_.key(), "train-17")).ok());
-  ASSERT_TRUE(
-      admin_->Pin(PinRequest(admin_->List(ours_.key())->plans(0), v1::PIN_ACTION_PIN)).ok());
+  ASSERT_TRUE(admin_->Pin(PinRequest(admin_->List(ours_.key())->plans(0))).ok());
   ASSERT_TRUE(admin_->Delete(theirs_.key()).ok());
   fixture_->server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(5));
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <set>
 
+#include "stowage/v1/plan_admin_service.pb.h"
 #include "tests/server/rpc/auth_fixture.h"
 
 namespace stowage::testing {
@@ -30,10 +31,17 @@ v1::GetPlanRequest GetRequest(const v1::PlanKey& key) {
 // The path of every method of the contract, as of this build.
 std::vector<std::string> AllMethods() {
   std::vector<std::string> paths;
-  const auto* service = v1::PlanKey::descriptor()->file()->FindServiceByName("PlanService");
-  for (int i = 0; i < service->method_count(); ++i) paths.push_back(service->method(i)->name());
+  for (const auto* service :
+       {v1::PlanKey::descriptor()->file()->FindServiceByName("PlanService"),
+        v1::PinPlanRequest::descriptor()->file()->FindServiceByName("PlanAdminService")}) {
+    for (int i = 0; i < service->method_count(); ++i) {
+      paths.push_back("/" + service->full_name() + "/" + service->method(i)->name());
+    }
+  }
   return paths;
 }
+
+constexpr char kGet[] = "/stowage.v1.PlanService/GetPlan";
 
 grpc::Status Raw(const AuthFixture& fixture, const std::string& method, const std::string& header) {
   grpc::ByteBuffer empty;
@@ -45,8 +53,8 @@ grpc::Status Raw(const AuthFixture& fixture, const std::string& method, const st
   grpc::Slice slice("");
   empty = grpc::ByteBuffer(&slice, 1);
   grpc::GenericStub(fixture.channel)
-      .UnaryCall(&context, "/stowage.v1.PlanService/" + method, grpc::StubOptions(), &empty,
-                 &response, [&done](const grpc::Status& status) { done.set_value(status); });
+      .UnaryCall(&context, method, grpc::StubOptions(), &empty, &response,
+                 [&done](const grpc::Status& status) { done.set_value(status); });
   return done.get_future().get();
 }
 
@@ -60,27 +68,31 @@ TEST_F(AuthTest, NoMethodAnswersANobody) {
     const grpc::Status wrong = Raw(fixture_, method, "Bearer no-such-token-at-all");
     EXPECT_EQ(wrong.error_code(), grpc::UNAUTHENTICATED) << method;
     EXPECT_THAT(wrong.error_message(), StartsWith("TOKEN_UNKNOWN: ")) << method;
+    EXPECT_EQ(GetReason(FromGrpcStatus(wrong)), "TOKEN_UNKNOWN") << method;
   }
-  EXPECT_THAT(Raw(fixture_, "GetPlan", std::string("Basic ") + kPlannerToken).error_message(),
+  EXPECT_THAT(Raw(fixture_, kGet, std::string("Basic ") + kPlannerToken).error_message(),
               StartsWith("TOKEN_MALFORMED: "));
   EXPECT_EQ(fixture_.base.metrics.rpcs_handled[grpc::UNAUTHENTICATED], 2 * int64_t{kRpcCount} + 1);
 }
 
 TEST_F(AuthTest, ARoleMayCallWhatItMayAndNothingElse) {
   const std::set<std::string> reader = {"GetPlan", "ExplainPlan", "ListPlans", "GetCapabilities"};
-  const std::set<std::string> admin = {"PinPlan", "DeletePlan"};
-  for (const std::string& method : AllMethods()) {
+  for (const std::string& path : AllMethods()) {
+    const bool admin = path.find(".PlanAdminService/") != std::string::npos;
+    const std::string method = path.substr(path.rfind('/') + 1);
     const auto code = [&](const char* token) {
-      return Raw(fixture_, method, std::string("Bearer ") + token).error_code();
+      return Raw(fixture_, path, std::string("Bearer ") + token).error_code();
     };
     EXPECT_EQ(code(kReaderToken) == grpc::PERMISSION_DENIED, reader.count(method) == 0) << method;
-    EXPECT_EQ(code(kPlannerToken) == grpc::PERMISSION_DENIED, admin.count(method) == 1) << method;
+    EXPECT_EQ(code(kPlannerToken) == grpc::PERMISSION_DENIED, admin) << method;
     EXPECT_NE(code(kAdminToken), grpc::PERMISSION_DENIED) << method;
   }
   v1::ComputePlanResponse response;
   const grpc::Status denied =
       fixture_.Compute(kReaderToken, ComputeRequestFor(ChainProfile({}), kTight), &response);
   EXPECT_EQ(GetReason(FromGrpcStatus(denied)), "ROLE_TOO_LOW");
+  const std::map<std::string, std::string> takes = {{"method", "ComputePlan"}, {"role", "planner"}};
+  EXPECT_EQ(GetErrorMetadata(FromGrpcStatus(denied)), takes);
   EXPECT_THAT(denied.error_message(), HasSubstr("takes the role planner; the caller is a reader"));
 }
 

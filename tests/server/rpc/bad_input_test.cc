@@ -4,6 +4,7 @@
 
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
+#include "stowage/v1/plan_admin_service.pb.h"
 #include "tests/server/rpc/rpc_fixture.h"
 
 namespace stowage::testing {
@@ -181,23 +182,29 @@ TEST_F(BadInput, TheDetailsAreGoogleRpcStatus) {
 }
 
 TEST_F(BadInput, BytesThatAreNoMessageAreTheCallersFaultWhateverTheRpc) {
-  const auto* const service = v1::PlanKey::descriptor()->file()->FindServiceByName("PlanService");
-  ASSERT_EQ(service->method_count(), static_cast<int>(kRpcCount));
-  for (int i = 0; i < service->method_count(); ++i) {
-    const auto* const method = service->method(i);
-    SCOPED_TRACE(method->name());
+  std::vector<const google::protobuf::MethodDescriptor*> methods;
+  for (const auto* service :
+       {v1::PlanKey::descriptor()->file()->FindServiceByName("PlanService"),
+        v1::PinPlanRequest::descriptor()->file()->FindServiceByName("PlanAdminService")}) {
+    for (int i = 0; i < service->method_count(); ++i) methods.push_back(service->method(i));
+  }
+  ASSERT_EQ(methods.size(), kRpcCount);
+  for (size_t i = 0; i < methods.size(); ++i) {
+    const auto* const method = methods[i];
+    SCOPED_TRACE(method->full_name());
     grpc::ByteBuffer response;
-    const absl::Status status =
-        FromGrpcStatus(RawCall(fixture_.channel, "/stowage.v1.PlanService/" + method->name(),
-                               "\xff\xff\xff not protobuf", &response));
+    const absl::Status status = FromGrpcStatus(
+        RawCall(fixture_.channel, "/" + method->service()->full_name() + "/" + method->name(),
+                "\xff\xff\xff not protobuf", &response));
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     const auto violation = GetFieldViolation(status);
     ASSERT_TRUE(violation.has_value()) << status;
     EXPECT_EQ(violation->field, "request");
     EXPECT_EQ(violation->value, "16 bytes");
     EXPECT_EQ(violation->rule, "must be the bytes of a " + method->input_type()->full_name());
-    EXPECT_EQ(fixture_.metrics.rpcs_started, i + 1);
-    EXPECT_EQ(fixture_.metrics.rpcs_handled[grpc::INVALID_ARGUMENT], i + 1);
+    const auto called = static_cast<int64_t>(i) + 1;
+    EXPECT_EQ(fixture_.metrics.rpcs_started, called);
+    EXPECT_EQ(fixture_.metrics.rpcs_handled[grpc::INVALID_ARGUMENT], called);
   }
   v1::ComputePlanResponse good;
   EXPECT_TRUE(fixture_.Compute(Good(), &good).ok());

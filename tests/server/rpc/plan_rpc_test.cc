@@ -190,6 +190,49 @@ TEST(PlanRpc, FitBatchFromTheStructureAlone) {
   EXPECT_EQ(fit.fastest_batch_size(), 0);
 }
 
+TEST(PlanRpc, AScheduleThatTheCallerHoldsIsNotSentAgain) {
+  RpcFixture fixture;
+  ProfileShape shape;
+  shape.stages = 60;
+  const Profile profile = ChainProfile(shape);
+  v1::ComputePlanResponse made;
+  ASSERT_TRUE(fixture.Compute(ComputeRequestFor(profile, LeastPeak(profile).value()), &made).ok());
+  v1::GetPlanRequest request;
+  *request.add_keys() = made.key();
+  request.mutable_budget()->set_bytes(LeastPeak(profile).value());
+  v1::GetPlanResponse full;
+  ASSERT_TRUE(fixture.Get(request, &full).ok());
+  EXPECT_FALSE(full.unchanged());
+  EXPECT_GT(full.plan().schedule().instructions_size(), 100);
+
+  v1::GetPlanResponse basic;
+  request.set_view(v1::PLAN_VIEW_BASIC);
+  ASSERT_TRUE(fixture.Get(request, &basic).ok());
+  EXPECT_FALSE(basic.unchanged());
+  v1::GetPlanResponse expected = full;
+  expected.mutable_plan()->clear_schedule();
+  expected.mutable_plan()->clear_explanation();
+  EXPECT_EQ(basic.SerializeAsString(), expected.SerializeAsString());
+
+  request.set_view(v1::PLAN_VIEW_FULL);
+  request.set_held_digest(full.plan().digest());
+  v1::GetPlanResponse same;
+  ASSERT_TRUE(fixture.Get(request, &same).ok());
+  expected.set_unchanged(true);
+  EXPECT_EQ(same.SerializeAsString(), expected.SerializeAsString());
+  EXPECT_LT(same.ByteSizeLong(), 400u);
+
+  request.set_held_digest(std::string(32, 'd'));
+  v1::GetPlanResponse other;
+  ASSERT_TRUE(fixture.Get(request, &other).ok());
+  EXPECT_EQ(other.SerializeAsString(), full.SerializeAsString());
+  request.set_held_digest("short");
+  EXPECT_EQ(GetFieldViolation(fixture.Get(request, &other))->field, "held_digest");
+  request.clear_held_digest();
+  request.set_view(static_cast<v1::PlanView>(9));
+  EXPECT_EQ(GetFieldViolation(fixture.Get(request, &other))->field, "view");
+}
+
 TEST(PlanRpc, CapabilitiesSayWhatThereIs) {
   RequestLimits limits;
   limits.max_stages = 77;
@@ -206,7 +249,8 @@ TEST(PlanRpc, CapabilitiesSayWhatThereIs) {
   EXPECT_THAT(response.implemented_rpcs(),
               ::testing::UnorderedElementsAre(
                   "GetPlan", "ComputePlan", "WatchPlan", "GetFrontier", "FitBatch", "ExplainPlan",
-                  "ReportExecution", "ListPlans", "PinPlan", "DeletePlan", "GetCapabilities"));
+                  "ReportExecution", "ListPlans", "GetCapabilities", "PinPlan", "UnpinPlan",
+                  "RollBackPlan", "PromotePlan", "FreezePlan", "UnfreezePlan", "DeletePlan"));
   std::vector<std::string> names;
   for (const auto& solver : response.solvers()) {
     names.push_back(solver.name());
@@ -258,6 +302,8 @@ TEST(PlanRpc, AFullQueueSaysWhenToRetry) {
       fixture.Compute(ComputeRequestFor(ChainProfile({}), kTight - 50), &response);
   EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
   EXPECT_EQ(GetReason(refused), "QUEUE_FULL");
+  const std::map<std::string, std::string> figures = {{"limit", "1"}, {"position", "1"}};
+  EXPECT_EQ(GetErrorMetadata(refused), figures);
   ASSERT_TRUE(GetRetryDelay(refused).has_value());
   EXPECT_GE(*GetRetryDelay(refused), std::chrono::milliseconds(100));
   fixture.solver.Release();

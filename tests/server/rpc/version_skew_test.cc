@@ -100,14 +100,31 @@ INSTANTIATE_TEST_SUITE_P(
                                          static_cast<v1::CostSource>(99));
                                    }}));
 
-TEST(VersionSkew, AnRpcOfANewerContractIsUnimplemented) {
-  RpcFixture fixture;
+void ExpectUnknown(const RpcFixture& fixture, const std::string& method, const std::string& words) {
   grpc::ByteBuffer response;
+  const absl::Status status =
+      FromGrpcStatus(RawCall(fixture.channel, method, ComputeBytes(), &response));
+  EXPECT_TRUE(absl::IsUnimplemented(status)) << method << status;
+  EXPECT_EQ(GetReason(status), kReasonNotImplemented);
+  const std::map<std::string, std::string> what = {{"method", method}, {"server_version", "9.8.7"}};
+  EXPECT_EQ(GetErrorMetadata(status), what);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(words));
+}
+
+TEST(VersionSkew, AnRpcOfANewerContractIsUnimplementedByItsName) {
+  RpcFixture fixture;
   for (const char* method :
        {"/stowage.v1.PlanService/ForecastPlan", "/stowage.v2.PlanService/GetPlan"}) {
-    EXPECT_EQ(RawCall(fixture.channel, method, ComputeBytes(), &response).error_code(),
-              grpc::UNIMPLEMENTED)
-        << method;
+    ExpectUnknown(fixture, method, std::string("stowaged 9.8.7 has no method ") + method);
+  }
+}
+
+// Clients before PlanAdminService ask PlanService.
+TEST(VersionSkew, WhatHasMovedSaysWhere) {
+  RpcFixture fixture;
+  for (const char* method : {"PinPlan", "DeletePlan"}) {
+    ExpectUnknown(fixture, std::string("/stowage.v1.PlanService/") + method,
+                  "one of stowage.v1.PlanAdminService now");
   }
 }
 
