@@ -152,7 +152,7 @@ TEST_F(DoctorTest, WhoListensSaysNothing) {
   options_.address = Here(silent.port());
   const auto start = std::chrono::steady_clock::now();
   ExpectWrong(HasSubstr("says nothing"));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds(2000));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
 TEST_F(DoctorTest, TheServerWantsTls) {
