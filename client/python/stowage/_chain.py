@@ -398,7 +398,8 @@ class Chain:
         return _states.name_of(profile, None if self.ranks is not None and self.ranks.one_schedule else shape)
 
     def _shape_of(self, book: Book) -> Any:
-        return next(shape for shape, known in self.books.items() if known is book)
+        # None: it was forgotten while a step by it ran on.
+        return next((shape for shape, known in self.books.items() if known is book), None)
 
     def _plan_of_state(self, book: Book, entry: Mapping[str, Any], budget: Budget) -> Optional[Plan]:
         assert book.profile is not None
