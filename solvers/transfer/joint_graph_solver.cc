@@ -114,8 +114,9 @@ class Solving {
       context_.Report(kOffered + (1.0 - kOffered) * static_cast<double>(b) /
                                      static_cast<double>(search.bests().size()));
       status = search.OfferThoroughly(store_all_, b);
-      if (status.ok()) status = search.Repeat(b, kMostRepeated / kJointBudgets);
       if (status.ok()) status = search.Retain(b, kMostRetained / kJointBudgets);
+      if (status.ok()) status = search.Repeat(b, kMostRepeated / kJointBudgets);
+      if (status.ok()) status = search.Retain(b, kMostRepeated / kJointBudgets);
     }
     Keep(search);
     return status;

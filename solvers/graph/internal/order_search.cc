@@ -484,8 +484,9 @@ constexpr int64_t kLoosening = 16;
 // work, beyond the rest.
 constexpr int kPriceSteps = 30;
 constexpr double kPricing = 0.25;
-// A part of the ideal time: orders this close to what is proven are not improved.
+// Parts of the ideal time, and of what is proven to run again: orders this close to what is proven are not improved.
 constexpr int64_t kClose = 1000;
+constexpr int64_t kCloseToRepeated = 100;
 
 // Fits better: within the target, then faster, then of a lower peak.
 bool Better(const OrderCost& a, const OrderCost& b) {
@@ -596,8 +597,9 @@ absl::Status OrderSearch::PriceAt(int64_t target, int64_t work, PricedOrders* pr
   ComputeOrder order;
   for (int step = 0; step < kPriceSteps && priced->work() < end; ++step) {
     const size_t within = pool_.Within(target);
-    const int64_t known = within > 0 ? pool_.entries()[within - 1].forward_time
-                                     : 2 * pool_.entries().back().forward_time;
+    const int64_t fastest = pool_.entries().back().forward_time;
+    const int64_t known = within > 0 ? pool_.entries()[within - 1].forward_time : 2 * fastest;
+    if (known == fastest) break;
     absl::Status status = priced->Next(target, known, &order);
     if (!status.ok()) return status;
     pool_.Offer(moves_.Cost(order, kNoTarget), moves_.WithoutDead(order));
@@ -689,7 +691,9 @@ absl::Status OrderSearch::Improve(int64_t work,
   std::vector<int64_t> enough(Index(targets) + 1, 0);
   const int64_t once = pool_.entries().back().forward_time;
   for (int i = 1; least_repeated && i <= targets; ++i) {
-    enough[Index(i)] = once + least_repeated(target_at(i)) + graph_.ideal_time() / kClose;
+    const int64_t repeated = least_repeated(target_at(i));
+    enough[Index(i)] =
+        once + repeated + std::min(graph_.ideal_time() / kClose, repeated / kCloseToRepeated);
   }
   const auto is_close = [&](int i) {
     const size_t within = pool_.Within(target_at(i));

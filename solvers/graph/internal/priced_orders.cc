@@ -88,6 +88,8 @@ constexpr double kWeights = 0.05;
 constexpr double kReadsMove = 0.3;
 // Where prices were too high they fall to this part.
 constexpr double kFall = 0.8;
+// Prices go half of Polyak's step: the time that is known is more than the least.
+constexpr double kStep = 0.5;
 // Of the forwards' time: a difference that is none.
 constexpr double kNoGain = 0.002;
 constexpr double kLeastGap = 0.001;
@@ -265,7 +267,7 @@ void PricedOrders::MakeOrder(bool may_drop, ComputeOrder* order) const {
   }
 }
 
-// Polyak's step towards the time that is known.
+// A part of Polyak's step towards the time that is known.
 void PricedOrders::Reprice(int64_t target, int64_t known_time, const OrderCost& cost) {
   std::vector<int64_t> over(prices_.size(), -target);
   size_t step = 0;
@@ -283,7 +285,7 @@ void PricedOrders::Reprice(int64_t target, int64_t known_time, const OrderCost& 
   if (paid > known + kNoGain * known) {
     for (double& price : prices_) price *= kFall;
   } else if (squares > 0.0) {
-    const double rate = std::max(known - paid, kLeastGap * known) / squares;
+    const double rate = kStep * std::max(known - paid, kLeastGap * known) / squares;
     for (size_t s = 0; s < over.size(); ++s) {
       prices_[s] = std::max(0.0, prices_[s] + rate * static_cast<double>(over[s]));
     }
