@@ -29,11 +29,16 @@ PersistentSpace::PersistentSpace(const Chain& chain, int64_t unit, Rounding roun
   }
   activation_[0] = slots(chain.activation(0));
   gradient_[0] = slots(chain.gradient(0));
+  Bytes saved_so_far;
   for (int l = 1; l <= last_; ++l) {
     const Stage& stage = chain.stage(l);
     const size_t i = static_cast<size_t>(l);
     activation_[i] = slots(stage.output);
     saved_[i] = slots(stage.saved);
+    if (rounding == Rounding::kCumulative) {
+      saved_[i] = slots(saved_so_far + stage.saved) - slots(saved_so_far);
+      saved_so_far += stage.saved;
+    }
     gradient_[i] = slots(stage.output_gradient);
     saving_overhead_[i] = slots(stage.forward_saving_overhead);
     plain_overhead_[i] = slots(stage.forward_overhead);

@@ -29,8 +29,9 @@ inline constexpr int64_t kInfinity = int64_t{1} << 61;
 inline constexpr int kMaxIntervalStages = 4096;
 
 // Up: what fits in units fits in bytes. Nearest: it may not, but errors of many sizes cancel, so
-// that schedules made with it are better ones, once replayed in bytes.
-enum class Rounding { kUp, kNearest };
+// that schedules made with it are better ones, once replayed in bytes. Cumulative: what is saved of stages 1..l together
+// is rounded to nearest, so that of any run of stages it is wrong by one unit at most; the rest as in kNearest.
+enum class Rounding { kUp, kNearest, kCumulative };
 
 // Sizes of a chain in units: every size divided by `unit` and rounded by itself. unit = 1 is exact.
 class PersistentSpace {

@@ -42,13 +42,20 @@ class StoreAll final : public Solver {
                             "plain training alone", ScheduleClass::kPlainTraining};
 };
 
-// Longer chains get the optimal persistent solver: going beyond takes it more than some seconds.
-constexpr int kMaxStagesNonPersistent = 128;
+// On longer chains all intervals take longer and gain nothing over some of them with more slots.
+constexpr int kMaxStagesNonPersistent = 40;
+// Longer chains get the optimal persistent solver's table: going beyond takes it more than some seconds.
+constexpr int kMaxStagesWithSlots = 128;
 
 // Best first; the next one where a chain is too long for the one before.
 std::vector<const Solver*> Candidates(const Chain& chain, const SolveContext& context) {
   std::vector<const Solver*> solvers;
-  if (chain.length() <= kMaxStagesNonPersistent) solvers.push_back(&NonPersistentSolver());
+  const int most = context.slots() > 0 ? kMaxStagesWithSlots : kMaxStagesNonPersistent;
+  if (chain.length() <= most) {
+    solvers.push_back(&NonPersistentSolver());
+  } else if (context.slots() == 0) {
+    solvers.push_back(&SparseIntervalsSolver());
+  }
   solvers.push_back(&OptimalPersistentSolver());
   if (context.slots() == 0) solvers.push_back(&CheckpointSequentialSolver());
   return solvers;

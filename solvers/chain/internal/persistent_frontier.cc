@@ -55,12 +55,6 @@ std::vector<BudgetRange> BudgetRanges(const PersistentProblem& problem) {
   return ranges;
 }
 
-Schedule MinimumMemorySchedule(const PersistentProblem& problem) {
-  const MinimumMemory& least = problem.least;
-  return PersistentBacktrack::Run(
-      problem.exact, 0, [&least](int s, int t, int64_t) { return least.table(s, t).split; });
-}
-
 // What making a schedule or an estimate costs, in steps of a poll.
 int64_t WorkOfSchedule(const PersistentProblem& problem) {
   return int64_t{10} * problem.chain().length() * problem.chain().length();
@@ -207,6 +201,12 @@ absl::StatusOr<PersistentProblem> MakePersistentProblem(const Instance& instance
   const bool repeats = ManyRepeat(exact);
   return PersistentProblem{instance,     std::move(exact),           *std::move(least),
                            least_budget, instance.store_all()->peak, repeats};
+}
+
+Schedule MinimumMemorySchedule(const PersistentProblem& problem) {
+  const MinimumMemory& least = problem.least;
+  return PersistentBacktrack::Run(
+      problem.exact, 0, [&least](int s, int t, int64_t) { return least.table(s, t).split; });
 }
 
 absl::Status CheckScheduleSize(const PersistentProblem& problem) {

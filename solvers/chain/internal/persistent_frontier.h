@@ -37,6 +37,9 @@ absl::StatusOr<PersistentProblem> MakePersistentProblem(const Instance& instance
 // or nearly. O(instructions).
 absl::Status CheckScheduleSize(const PersistentProblem& problem);
 
+// The schedule of least memory.
+Schedule MinimumMemorySchedule(const PersistentProblem& problem);
+
 // Exact for all budgets; nothing where that would take more than a fraction of a second (more for
 // long chains). CANCELLED, DEADLINE_EXCEEDED.
 absl::StatusOr<std::optional<PersistentSteps>> ExactSteps(const PersistentProblem& problem,
