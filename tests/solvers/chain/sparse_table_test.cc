@@ -125,6 +125,24 @@ TEST(PersistentSpaceTest, CumulativeRoundingDoesNotAddUp) {
   }
 }
 
+// Its least budget is that of the class, or on long chains that of memory-persistent schedules; below it nothing is found.
+TEST(SparseIntervalsTest, FindsThatLeastBudget) {
+  std::mt19937_64 rng(7);
+  for (const int length : {20, 60, 130}) {
+    const Chain chain = RandomChain(length, {}, &rng);
+    const Solver& same = length <= 128 ? NonPersistentSolver() : OptimalPersistentSolver();
+    const Bytes least = SparseIntervalsSolver().LeastBudget(chain, {}).value();
+    EXPECT_EQ(least, same.LeastBudget(chain, {}).value());
+    EXPECT_EQ(SparseIntervalsSolver().Solve(chain, least, {})->status, PlanStatus::kFound);
+    EXPECT_EQ(SparseIntervalsSolver().Solve(chain, least - Bytes(1), {})->status,
+              PlanStatus::kProvenInfeasible);
+    const absl::StatusOr<Frontier> frontier = SparseIntervalsSolver().SolveFrontier(chain, {});
+    ASSERT_TRUE(frontier.ok()) << frontier.status();
+    EXPECT_LE(frontier->points().front().peak, least);
+    EXPECT_EQ(frontier->points().back().makespan, chain.ideal_time());
+  }
+}
+
 TEST(SparseIntervalsTest, NeedsNoMoreThanTheBoundWhereStagesAreAlike) {
   ChainSpec spec;
   Stage stage;
