@@ -148,7 +148,7 @@ class PlanService:
             return Answer(plan, "local")
         question.ask(self.server.patience_s if known is None else min(KNOWN_PATIENCE_S, self.server.patience_s))
         if not question.settled and known is not None:
-            self._say(question.failure)
+            self._say(question.failure, "the plan of before is used")
             return Answer(known, "local")
         if not question.settled:
             try:
@@ -160,7 +160,7 @@ class PlanService:
                     raise
             else:
                 if not question.settled:
-                    self._say(question.failure)
+                    self._say(question.failure, "planned here")
                     return Answer(plan, "local")
         return question.answer()
 
@@ -242,11 +242,11 @@ class PlanService:
                     return None
         return None
 
-    def _say(self, failure: Optional[StowageError]) -> None:
+    def _say(self, failure: Optional[StowageError], instead: str) -> None:
         if not self._said:
             self._said = True
             why = "it has not answered yet" if failure is None else str(failure)
-            warnings.warn(f"stowage: no plan of the service at {self.server.address} ({why}): planned here", stacklevel=3)
+            warnings.warn(f"stowage: no plan of the service at {self.server.address} ({why}): {instead}", stacklevel=3)
 
 
 def _judged(reply: _messages.Reply, profile: Profile, budget_bytes: int, options: _messages.Options) -> Answer:

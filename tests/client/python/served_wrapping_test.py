@@ -91,13 +91,15 @@ def test_what_is_no_server_is_refused_at_once():
 
 
 FIRST_STEP = """
-import sys, copy, stowage, torch
+import sys, copy, stowage, stowage.rpc, torch
 from comparing import assert_equal, outcome, step_on
 from networks import Mlp
 torch.set_num_threads(1)
 torch.manual_seed(0)
+stowage.rpc.KNOWN_PATIENCE_S = 60.0  # the service's answer, however busy the machine is
 plain = torch.nn.Sequential(*[Mlp(64) for _ in range(6)])
-model = stowage.wrap(copy.deepcopy(plain), "60%", server=sys.argv[1], cache=sys.argv[2])
+server = stowage.rpc.Server(sys.argv[1], patience_s=60.0)
+model = stowage.wrap(copy.deepcopy(plain), "60%", server=server, cache=sys.argv[2])
 for number in range(int(sys.argv[3])):
     assert_equal(outcome(model, step_on(torch.ones(32, 64)), number), outcome(plain, step_on(torch.ones(32, 64)), number))
 training = model.stowage
@@ -125,7 +127,7 @@ def test_where_the_service_does_not_answer_the_first_step_takes_the_recorded_pla
     with socket.create_server(("127.0.0.1", 0)) as silent:
         server = rpc.Server(f"127.0.0.1:{silent.getsockname()[1]}", patience_s=3600.0, timeout_s=3600.0)
         model = stowage.wrap(copy.deepcopy(plain), "60%", server=server, cache=tmp_path)
-        with pytest.warns(UserWarning, match="has not answered yet"):
+        with pytest.warns(UserWarning, match="has not answered yet.: the plan of before is used"):
             assert_equal(outcome(model, step), outcome(plain, step))
     training = model.stowage
     assert training.source == "local" and not training.is_measured_here
@@ -146,12 +148,14 @@ class Counting(nn.Module):
         return self.mlp(x)
 
 
-def test_the_first_step_by_a_cached_plan_runs_no_block_more_often_than_the_plan(stowaged, tmp_path):
+def test_the_first_step_by_a_cached_plan_runs_no_block_more_often_than_the_plan(stowaged, tmp_path, monkeypatch):
     """So that it takes what any step takes, and one answer of the service."""
+    monkeypatch.setattr(rpc, "KNOWN_PATIENCE_S", 60.0)  # the service's answer, however busy the machine is
+    server = rpc.Server(stowaged.address, patience_s=60.0)
     torch.manual_seed(0)
     plain, step = nn.Sequential(*[Counting() for _ in range(6)]), step_on(torch.randn(32, 64))
     for number in range(2):
-        model = stowage.wrap(copy.deepcopy(plain), "60%", server=stowaged.address, cache=tmp_path)
+        model = stowage.wrap(copy.deepcopy(plain), "60%", server=server, cache=tmp_path)
         for _ in range(2 - number):
             Counting.forwards = 0
             outcome(model, step)
