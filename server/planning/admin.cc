@@ -95,9 +95,22 @@ PlanAdmin::PlanAdmin(PlanStore* store, ServerMetrics* metrics, AuditLog* audit,
       audit_(audit),
       counted_(kMostCountedReports, reported_steps) {}
 
-std::shared_ptr<const PlanEntry> PlanAdmin::Find(const AdminCaller& caller, const PlanKey& key) {
-  std::shared_ptr<const PlanEntry> entry = store_->Get(key, Access::kVisit);
-  return entry && MaySee(caller, *entry) ? entry : nullptr;
+PlanAnswer PlanAdmin::Find(const AdminCaller& caller, const PlanKey& key) {
+  PlanAnswer found = store_->Look(key, Access::kVisit);
+  if (found.entry && !MaySee(caller, *found.entry)) return PlanAnswer();
+  return found;
+}
+
+absl::Status PlanAdmin::AddTo(EntryPage* page, const AdminCaller& caller, const PlanKey& key,
+                              std::set<std::string>* unreachable) {
+  PlanAnswer found = Find(caller, key);
+  if (found.entry) {
+    page->entries.push_back({key, std::move(found.entry)});
+  } else if (found.absence == Absence::kFailed) {
+    if (unreachable == nullptr) return ListUnavailableError("a tier does not answer");
+    unreachable->insert(kUnnamedStore);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status PlanAdmin::Update(const AdminCaller& caller, const PlanKey& key, Durability durability,
@@ -149,7 +162,8 @@ absl::StatusOr<EntryPage> PlanAdmin::List(const AdminCaller& caller,
       if (caller.stop != nullptr && !caller.stop->Check().ok()) return page;
       if (!first) first = key;
       last = key;
-      if (auto entry = Find(caller, key)) page.entries.push_back({key, std::move(entry)});
+      ++page.looked_at;
+      if (absl::Status added = AddTo(&page, caller, key, unreachable); !added.ok()) return added;
     }
     seen += keys->size();
     if (keys->size() < wanted) return page;
@@ -158,9 +172,10 @@ absl::StatusOr<EntryPage> PlanAdmin::List(const AdminCaller& caller,
   return page;
 }
 
-EntryPage PlanAdmin::ListKey(const AdminCaller& caller, const PlanKey& key) {
+absl::StatusOr<EntryPage> PlanAdmin::ListKey(const AdminCaller& caller, const PlanKey& key,
+                                             std::set<std::string>* unreachable) {
   EntryPage page;
-  if (auto entry = Find(caller, key)) page.entries = {{key, std::move(entry)}};
+  if (absl::Status added = AddTo(&page, caller, key, unreachable); !added.ok()) return added;
   return page;
 }
 
@@ -270,9 +285,9 @@ void PlanAdmin::CountReport(const AdminCaller& caller, const stowage::Report& re
 absl::StatusOr<std::string> PlanAdmin::Explain(const AdminCaller& caller, const PlanKey& key,
                                                const Budget& budget) {
   if (absl::Status valid = ValidateBudget(budget); !valid.ok()) return valid;
-  const std::shared_ptr<const PlanEntry> entry = Find(caller, key);
-  if (!entry) return PlanNotCachedError();
-  return ExplainEntry(*entry, budget);
+  const PlanAnswer found = Find(caller, key);
+  if (!found.entry) return AbsentError(found.absence);
+  return ExplainEntry(*found.entry, budget);
 }
 
 }  // namespace stowage

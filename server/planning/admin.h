@@ -50,6 +50,7 @@ struct EntryPage {
   std::vector<ListedEntry> entries;
   // Where the next page starts; nothing on the last one.
   std::optional<PlanKey> next_after;
+  size_t looked_at = 0;  // keys, of whomever
 };
 
 class PlanAdmin {
@@ -69,8 +70,9 @@ class PlanAdmin {
   // With `unreachable`: what can be listed, and the stores that cannot say (plan_store.h) are added to it.
   absl::StatusOr<EntryPage> List(const AdminCaller& caller, const std::optional<PlanKey>& after,
                                  size_t limit, std::set<std::string>* unreachable = nullptr);
-  // That key's entry alone, if there is one.
-  EntryPage ListKey(const AdminCaller& caller, const PlanKey& key);
+  // That key's entry alone, if there is one. UNAVAILABLE, and `unreachable`, as of List.
+  absl::StatusOr<EntryPage> ListKey(const AdminCaller& caller, const PlanKey& key,
+                                    std::set<std::string>* unreachable = nullptr);
 
   // As revisions.h says, NOT_FOUND and FAILED_PRECONDITION included; ABORTED (reason ETAG_MISMATCH) when
   // the entry has another etag than that (EtagOf; empty: any will do), ABORTED, too, when others keep
@@ -88,13 +90,17 @@ class PlanAdmin {
   // What became of the report; NOT_FOUND when nothing is known of the plan.
   absl::StatusOr<ReportOutcome> Report(const AdminCaller& caller, const stowage::Report& report);
 
-  // Text for people. NOT_FOUND; INVALID_ARGUMENT for the budget.
+  // Text for people. NOT_FOUND; UNAVAILABLE (reason STORE_UNAVAILABLE) when a tier could not be asked;
+  // INVALID_ARGUMENT for the budget.
   absl::StatusOr<std::string> Explain(const AdminCaller& caller, const PlanKey& key,
                                       const Budget& budget);
 
  private:
   // What the caller may see, for people: nothing of it is kept in memory.
-  std::shared_ptr<const PlanEntry> Find(const AdminCaller& caller, const PlanKey& key);
+  PlanAnswer Find(const AdminCaller& caller, const PlanKey& key);
+  // The key's entry, if there is one. UNAVAILABLE, and `unreachable`, as of List.
+  absl::Status AddTo(EntryPage* page, const AdminCaller& caller, const PlanKey& key,
+                     std::set<std::string>* unreachable);
   absl::StatusOr<std::vector<PlanKey>> KeysOf(const AdminCaller& caller,
                                               const std::optional<PlanKey>& after, size_t limit,
                                               std::set<std::string>* unreachable);

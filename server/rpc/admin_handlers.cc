@@ -1,5 +1,6 @@
 #include "server/rpc/admin_handlers.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -16,6 +17,8 @@ namespace {
 
 constexpr int32_t kMostPerPage = 1000;
 constexpr int32_t kDefaultPerPage = 100;
+// Entries are read before it is known whether the page has room for their plans.
+constexpr size_t kEntriesAtOnce = 32;
 
 // Tells lists apart for their tokens.
 std::string ListOf(const AdminCaller& caller, const v1::ListPlansRequest& request) {
@@ -131,22 +134,32 @@ absl::StatusOr<std::optional<PagePosition>> AdminHandlers::FillPage(
   const std::optional<PagePosition>& after = part.after;
   // What the page before has not shown of its last key.
   if (after && after->revision) {
-    for (const ListedEntry& listed : admin_->ListKey(caller, after->key).entries) {
+    const absl::StatusOr<EntryPage> rest = admin_->ListKey(caller, after->key, unreachable);
+    if (!rest.ok()) return rest.status();
+    for (const ListedEntry& listed : rest->entries) {
       if (!page->Add(listed, after->revision)) return page->position() ? page->position() : after;
     }
   }
   if (part.only && after) return std::optional<PagePosition>();
   std::optional<PlanKey> after_key;
   if (after) after_key = after->key;
-  const absl::StatusOr<EntryPage> found =
-      part.only ? admin_->ListKey(caller, *part.only)
-                : admin_->List(caller, after_key, part.entries, unreachable);
-  if (!found.ok()) return found.status();
-  for (const ListedEntry& listed : found->entries) {
-    if (!page->Add(listed)) return page->position();
+  size_t entries = 0;
+  size_t keys = 0;
+  while (entries < part.entries && keys < size_t{kMostPerPage}) {
+    const size_t some = std::min(kEntriesAtOnce, part.entries - entries);
+    const absl::StatusOr<EntryPage> found =
+        part.only ? admin_->ListKey(caller, *part.only, unreachable)
+                  : admin_->List(caller, after_key, some, unreachable);
+    if (!found.ok()) return found.status();
+    for (const ListedEntry& listed : found->entries) {
+      if (!page->Add(listed)) return page->position();
+    }
+    if (!found->next_after) return std::optional<PagePosition>();
+    after_key = found->next_after;
+    entries += found->entries.size();
+    keys += found->looked_at;
   }
-  if (!found->next_after) return std::optional<PagePosition>();
-  return std::make_optional(PagePosition{*found->next_after, std::nullopt});
+  return std::make_optional(PagePosition{*after_key, std::nullopt});
 }
 
 absl::Status AdminHandlers::Handle(const v1::ReportExecutionRequest& request, const StopToken& stop,

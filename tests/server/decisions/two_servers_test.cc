@@ -45,7 +45,7 @@ void ExpectDeleted(DecidingServer* server, const PlanEntry&) {
   EXPECT_EQ(PlanningReason(server->admin->Explain(Administrator(), Key(), kTight).status()),
             "PLAN_NOT_CACHED");
   EXPECT_TRUE(server->admin->List(Administrator(), std::nullopt, 10).value().entries.empty());
-  EXPECT_TRUE(server->admin->ListKey(Administrator(), Key()).entries.empty());
+  EXPECT_TRUE(server->admin->ListKey(Administrator(), Key()).value().entries.empty());
   for (const Access access : {Access::kLookup, Access::kPeek, Access::kUpdate, Access::kVisit}) {
     const PlanAnswer answer = server->store->Look(Key(), access);
     EXPECT_EQ(answer.entry, nullptr);

@@ -38,8 +38,8 @@ TEST_F(PlanAdminTest, ListsPagesOfTheCallersTenant) {
   }
   EXPECT_EQ(admin_.List(Everywhere(), std::nullopt, 100).value().entries.size(), 14u);
   EXPECT_TRUE(admin_.List(From("c"), std::nullopt, 100).value().entries.empty());
-  EXPECT_EQ(admin_.ListKey(From("a"), Of("a", 5)->key).entries.size(), 1u);
-  EXPECT_TRUE(admin_.ListKey(From("a"), Of("b", 5)->key).entries.empty());
+  EXPECT_EQ(admin_.ListKey(From("a"), Of("a", 5)->key).value().entries.size(), 1u);
+  EXPECT_TRUE(admin_.ListKey(From("a"), Of("b", 5)->key).value().entries.empty());
 }
 
 // Thousands of keys, evenly spread, of which every 700th is of tenant "a".
@@ -128,6 +128,30 @@ TEST_F(PlanAdminTest, AListThatATierCannotGiveIsAnErrorAndNotAShorterOne) {
     EXPECT_TRUE(absl::IsUnavailable(status)) << status;
     EXPECT_EQ(PlanningReason(status), "STORE_UNAVAILABLE");
   }
+}
+
+// Its keys are known, and what is under them cannot be read now.
+class StoreThatCannotRead final : public ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+  PlanAnswer Look(const PlanKey&, Access) override { return PlanAnswer{nullptr, Absence::kFailed}; }
+};
+
+TEST_F(PlanAdminTest, WhatCannotBeReadIsNotSaidToBeAbsent) {
+  const PlanKey key = Keep(Of("a"));
+  StoreThatCannotRead store(Borrowed(&store_));
+  PlanAdmin admin(&store, &metrics_, nullptr);
+  for (const absl::Status& status :
+       {admin.List(From("a"), std::nullopt, 10).status(), admin.ListKey(From("a"), key).status(),
+        admin.Explain(From("a"), key, kTight).status()}) {
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    EXPECT_EQ(PlanningReason(status), "STORE_UNAVAILABLE");
+  }
+  std::set<std::string> of_list, of_key;
+  EXPECT_TRUE(admin.List(From("a"), std::nullopt, 10, &of_list).value().entries.empty());
+  EXPECT_TRUE(admin.ListKey(From("a"), key, &of_key).value().entries.empty());
+  EXPECT_EQ(of_list, std::set<std::string>{kUnnamedStore});
+  EXPECT_EQ(of_key, of_list);
 }
 
 // Counts what a page costs a store.

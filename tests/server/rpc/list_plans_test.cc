@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <set>
@@ -205,6 +206,45 @@ class StoreThatCannotList final : public ForwardingStore {
     return absl::UnavailableError("away");
   }
 };
+
+class CountedStore final : public ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+  PlanAnswer Look(const PlanKey& key, Access access) override {
+    if (access == Access::kVisit) ++visits;
+    return ForwardingStore::Look(key, access);
+  }
+
+  std::atomic<int> visits{0};
+};
+
+TEST(ListPlans, APageReadsHardlyMoreEntriesThanItHasPlansOf) {
+  auto counted = std::make_unique<CountedStore>(std::make_shared<MemoryPlanStore>(Bytes(64 << 20)));
+  CountedStore* const store = counted.get();
+  RpcFixture fixture(false, RequestLimits(), PlanningOptions(), std::move(counted));
+  AdminCalls calls(fixture.channel);
+  v1::ComputePlanResponse response;
+  ASSERT_TRUE(fixture.Compute(ComputeRequestFor(ChainProfile({}), 1500), &response).ok());
+  const auto entry = store->Get(*FromProto(response.key()), Access::kPeek);
+  ASSERT_NE(entry, nullptr);
+  for (int i = 0; i < 99; ++i) {
+    ASSERT_TRUE(store->Put({kEncodingVersion, Sha256(absl::StrCat(i))}, entry).ok());
+  }
+  v1::ListPlansRequest request;
+  request.set_page_size(1);
+  request.set_filter("budget_bytes = 1500");
+  std::set<std::string> seen;
+  for (int page = 0; page < 3; ++page) {
+    store->visits = 0;
+    const auto listed = calls.List(request);
+    ASSERT_TRUE(listed.ok()) << listed.status();
+    ASSERT_EQ(listed->plans_size(), 1);
+    seen.insert(listed->plans(0).key().digest());
+    EXPECT_LE(store->visits, 34);
+    request.set_page_token(listed->next_page_token());
+  }
+  EXPECT_EQ(seen.size(), 3u);
+}
 
 TEST(ListPlans, WhatCanBeListedIsListedWhereThatIsAskedForAndTheStoreNamed) {
   NoMetrics metrics;
