@@ -13,13 +13,17 @@ void UnfinishedPlans::Keep(const PlanningProblem& problem, Bytes budget, const P
       Bytes(static_cast<int64_t>(sizeof(Plan) + sizeof(Unfinished) + problem.canonical->size() +
                                  plan.schedule.size() * sizeof(plan.schedule[0])));
   const Question question{problem.key, budget};
+  if (charge > capacity_) return Drop(problem, budget);
+  // Made apart and then linked: where memory runs out, no question is ordered that has no plan.
+  std::list<Question> ordered = {question};
+  std::map<Question, Unfinished> made;
+  made[question] = Unfinished{problem.canonical, problem.costs, std::make_shared<const Plan>(plan),
+                              charge, ordered.begin()};
   std::lock_guard<std::mutex> lock(mutex_);
   DropLocked(question);
-  if (charge > capacity_) return;
   while (held_ + charge > capacity_) DropLocked(Question(order_.front()));
-  const auto place = order_.insert(order_.end(), question);
-  plans_[question] = Unfinished{problem.canonical, problem.costs,
-                                std::make_shared<const Plan>(plan), charge, place};
+  order_.splice(order_.end(), ordered);
+  plans_.insert(made.extract(made.begin()));
   held_ = held_ + charge;
 }
 

@@ -26,11 +26,12 @@ absl::StatusOr<bool> ChangeLedger::Once(const std::string& caller, const std::st
                                         const std::function<absl::StatusOr<bool>()>& make) {
   if (request_id.empty()) return make();
   const std::string id = absl::StrCat(request_id, " ", caller);  // no id has a space
+  std::list<std::string> latest = {id};  // made here, for End must not throw
   const absl::StatusOr<std::optional<bool>> found = Find(id, request_id, change);
   if (!found.ok()) return found.status();
   if (found->has_value()) return **found;
   std::optional<bool> said;
-  const auto end = [&] { End(id, said); };
+  const auto end = [&] { End(said, &latest); };
   const AtEnd<decltype(end)> at_end(end);
   absl::StatusOr<bool> made = make();
   if (made.ok()) said = *made;
@@ -52,14 +53,15 @@ absl::StatusOr<std::optional<bool>> ChangeLedger::Find(const std::string& id,
   }
 }
 
-void ChangeLedger::End(const std::string& id, std::optional<bool> said) {
+void ChangeLedger::End(std::optional<bool> said, std::list<std::string>* latest) noexcept {
   {
     std::lock_guard<std::mutex> lock(mutex_);
+    const auto change = changes_.find(latest->front());
     if (said) {
-      changes_[id].said = said;
-      made_.push_back(id);
+      change->second.said = said;
+      made_.splice(made_.end(), *latest);
     } else {
-      changes_.erase(id);
+      changes_.erase(change);
     }
     if (made_.size() > capacity_) {
       changes_.erase(made_.front());

@@ -4,8 +4,8 @@
 
 #include <condition_variable>
 #include <cstddef>
-#include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -39,13 +39,14 @@ class ChangeLedger {
   // The change, which the calling thread has to make; or what was said of it.
   absl::StatusOr<std::optional<bool>> Find(const std::string& id, const std::string& request_id,
                                            const std::string& change);
-  void End(const std::string& id, std::optional<bool> said);
+  // `latest` holds the id alone, and is taken where there is something to remember.
+  void End(std::optional<bool> said, std::list<std::string>* latest) noexcept;
 
   const size_t capacity_;
   std::mutex mutex_;
   std::condition_variable ended_;
   std::unordered_map<std::string, Change> changes_;
-  std::deque<std::string> made_;  // ids, the latest last
+  std::list<std::string> made_;  // ids, the latest last
 };
 
 }  // namespace stowage
