@@ -24,9 +24,9 @@ bool FlightNews::WantsPlan() const {
 bool FlightNews::Found(std::shared_ptr<const Plan> plan) {
   std::lock_guard<std::mutex> lock(mutex_);
   const bool first = !latest_.best;
+  found_ = Clock::now();
   if (!first && latest_.best->prediction.makespan <= plan->prediction.makespan) return false;
   latest_.best = std::move(plan);
-  found_ = Clock::now();
   if (first) told_ = found_;
   return first || TimeToTell(found_);
 }
