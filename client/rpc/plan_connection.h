@@ -77,7 +77,8 @@ class PlanConnection {
   virtual absl::Status ChangePlan(const PlanRevision& revision, RevisionAction action,
                                   const ChangeTerms& terms, const CallOptions& options) = 0;
 
-  // Drops all that is kept under a key; false if that was nothing. ABORTED as the terms say.
+  // Drops all that is kept under a key; false if that was nothing, and no attempt before had no answer. ABORTED as the
+  // terms say.
   virtual absl::StatusOr<bool> DeletePlan(const PlanKey& key, const ChangeTerms& terms,
                                           const CallOptions& options) = 0;
 

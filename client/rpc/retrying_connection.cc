@@ -54,6 +54,10 @@ Result UnknownOutcome(const Result& result) {
   return said;
 }
 
+bool IsFaster(const Plan& a, const Plan& b) {
+  return a.prediction.makespan < b.prediction.makespan;
+}
+
 // The waits of one call.
 class Backoff {
  public:
@@ -115,12 +119,26 @@ class RetryingConnection : public PlanConnection {
     // A server that is asked again goes on with what it had found (server/planning/unfinished_plans.h); another one
     // may be behind: what the caller has seen is not unsaid.
     double seen = 0;
-    const ProgressCallback rising = [&seen, &progress](const PlanProgress& so_far) {
+    std::optional<Plan> best;
+    const ProgressCallback rising = [&](const PlanProgress& so_far) {
       seen = std::max(seen, so_far.share);
-      if (progress) progress({seen, so_far.best});
+      if (so_far.best != nullptr && (!best || IsFaster(*so_far.best, *best))) best = *so_far.best;
+      if (progress) progress({seen, best ? &*best : nullptr});
     };
-    return Retry(kSafe, options,
-                 [&] { return inner_->WatchPlan(profile, budget, key_options, rising, options); });
+    int attempts = 0;
+    absl::StatusOr<PlanReply> reply = Retry(kSafe, options, [&] {
+      ++attempts;
+      return inner_->WatchPlan(profile, budget, key_options, rising, options);
+    });
+    if (attempts == 1 || !best) return reply;
+    if (absl::IsDeadlineExceeded(reply.status())) {
+      return PlanReply{*std::move(best), MakePlanKey(profile, key_options), PlanSource::kSolved};
+    }
+    const bool found = reply.ok() && reply->plan.status == PlanStatus::kFound;
+    if (found && !reply->plan.search_complete && IsFaster(*best, reply->plan)) {
+      reply->plan = *std::move(best);
+    }
+    return reply;
   }
 
   absl::StatusOr<FrontierReply> GetFrontier(const Profile& profile, const KeyOptions& key_options,
@@ -158,8 +176,14 @@ class RetryingConnection : public PlanConnection {
 
   absl::StatusOr<bool> DeletePlan(const PlanKey& key, const ChangeTerms& terms,
                                   const CallOptions& options) override {
-    return Change(terms, options,
-                  [&](const ChangeTerms& same) { return inner_->DeletePlan(key, same, options); });
+    bool unanswered = false;
+    return Change(terms, options, [&](const ChangeTerms& same) {
+      absl::StatusOr<bool> deleted = inner_->DeletePlan(key, same, options);
+      // What is gone now, the attempt without an answer has deleted.
+      if (unanswered && deleted.ok()) *deleted = true;
+      unanswered = unanswered || absl::IsUnavailable(deleted.status());
+      return deleted;
+    });
   }
 
   absl::StatusOr<Capabilities> GetCapabilities(const CallOptions& options) override {

@@ -217,6 +217,18 @@ TEST_F(RetryingConnectionTest, AnEtagThatHasGoneAfterALostAnswerIsSaidSo) {
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("may have been carried out"));
 }
 
+TEST_F(RetryingConnectionTest, WhatIsGoneAfterALostAnswerWasDeleted) {
+  Make();
+  EXPECT_CALL(*inner_, DeletePlan)
+      .WillOnce(Return(absl::UnavailableError("away")))
+      .WillOnce(Return(false))
+      .WillOnce(Return(false));
+  const absl::StatusOr<bool> deleted = connection_->DeletePlan({}, {"e", ""}, {});
+  EXPECT_TRUE(deleted.ok() && *deleted) << deleted.status();
+  const absl::StatusOr<bool> nothing = connection_->DeletePlan({}, {"e", ""}, {});
+  EXPECT_TRUE(nothing.ok() && !*nothing) << nothing.status();
+}
+
 TEST_F(RetryingConnectionTest, AReportWithTheNameOfItsJobIsTriedAgain) {
   Make();
   EXPECT_CALL(*inner_, ReportExecution)
@@ -246,6 +258,42 @@ TEST_F(RetryingConnectionTest, WatchingGoesOnWhereItsConnectionWasLost) {
       [&seen](const PlanProgress& progress) { seen.push_back(progress.share); }, {});
   EXPECT_TRUE(reply.ok()) << reply.status();
   EXPECT_THAT(seen, ElementsAre(0.2, 0.5, 0.5, 0.7));
+}
+
+// Where the connection is lost a second server is asked, which is behind, until the deadline.
+TEST_F(RetryingConnectionTest, TheBestPlanThatWasShownStays) {
+  const auto plan_of = [](int64_t makespan) {
+    Plan plan;
+    plan.status = PlanStatus::kFound;
+    plan.search_complete = false;
+    plan.prediction.makespan = Nanos(makespan);
+    return plan;
+  };
+  const auto shows = [](const Plan& plan, absl::StatusOr<PlanReply> reply) {
+    return [plan, reply](const Profile&, const Budget&, const KeyOptions&,
+                         const ProgressCallback& progress, const CallOptions&) {
+      progress({0.5, &plan});
+      return reply;
+    };
+  };
+  for (const bool answers : {false, true}) {
+    Make();
+    absl::StatusOr<PlanReply> end = absl::DeadlineExceededError("late");
+    if (answers) end = PlanReply{plan_of(80), PlanKey(), PlanSource::kSolved};
+    EXPECT_CALL(*inner_, WatchPlan)
+        .WillOnce(shows(plan_of(50), absl::UnavailableError("gone")))
+        .WillOnce(shows(plan_of(90), end));
+    std::vector<int64_t> shown;
+    const auto reply =
+        connection_->WatchPlan(SmallProfile(), LeastBudget{}, {},
+                               [&shown](const PlanProgress& progress) {
+                                 shown.push_back(progress.best->prediction.makespan.value());
+                               },
+                               {});
+    EXPECT_THAT(shown, ElementsAre(50, 50));
+    ASSERT_TRUE(reply.ok()) << reply.status();
+    EXPECT_EQ(reply->plan.prediction.makespan, Nanos(50));
+  }
 }
 
 TEST_F(RetryingConnectionTest, ACancelledCallIsNotTriedAgain) {
