@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/codec/grpc_status.h"
 
@@ -29,6 +30,10 @@ UnknownMethods::UnknownMethods(std::string version) : version_(std::move(version
 grpc::ServerGenericBidiReactor* UnknownMethods::CreateReactor(
     grpc::GenericCallbackServerContext* context) {
   const std::string method = context->method();
+  // Nobody has shown yet who they are: who does not even ask for a service of Stowage learns nothing.
+  if (!absl::StartsWith(method, "/stowage.")) {
+    return new Refusal(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, ""));
+  }
   absl::Status status = absl::UnimplementedError(
       absl::StrCat("stowaged ", version_, " has no method ", method, MovedTo(method)));
   status = WithReason(std::move(status), kReasonNotImplemented);

@@ -9,7 +9,8 @@
 namespace stowage {
 
 // Answers every method that no service has with UNIMPLEMENTED (reason NOT_IMPLEMENTED; metadata "method",
-// "server_version"), where gRPC's own answer has neither words nor details. No message is read.
+// "server_version"), where gRPC's own answer has neither words nor details: that is what methods get that are none of
+// Stowage's. No message is read.
 class UnknownMethods final : public grpc::CallbackGenericService {
  public:
   explicit UnknownMethods(std::string version);

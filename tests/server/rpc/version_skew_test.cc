@@ -7,6 +7,7 @@ namespace stowage::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr int64_t kTight = 1500;
 constexpr char kCompute[] = "/stowage.v1.PlanService/ComputePlan";
@@ -116,6 +117,18 @@ TEST(VersionSkew, AnRpcOfANewerContractIsUnimplementedByItsName) {
   for (const char* method :
        {"/stowage.v1.PlanService/ForecastPlan", "/stowage.v2.PlanService/GetPlan"}) {
     ExpectUnknown(fixture, method, std::string("stowaged 9.8.7 has no method ") + method);
+  }
+}
+
+TEST(VersionSkew, WhoAsksForAnotherServiceLearnsNothingOfTheServer) {
+  RpcFixture fixture;
+  for (const char* method : {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+                             "/stowaged/GetPlan", "/x/stowage.v1.PlanService/GetPlan"}) {
+    grpc::ByteBuffer response;
+    const grpc::Status status = RawCall(fixture.channel, method, ComputeBytes(), &response);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED) << method;
+    EXPECT_THAT(status.error_message(), Not(HasSubstr("9.8.7"))) << method;
+    EXPECT_EQ(status.error_details(), "") << method;
   }
 }
 
