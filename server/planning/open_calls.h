@@ -13,7 +13,7 @@
 namespace stowage {
 
 struct DrainResult {
-  int64_t finished = 0;   // calls that were open when the drain began and got their answer
+  int64_t finished = 0;   // calls that got their answer since the drain began
   int64_t abandoned = 0;  // calls that got UNAVAILABLE at the deadline
   int64_t ended = 0;      // calls that had their answers at the deadline, of all there ever were
 };

@@ -326,7 +326,6 @@ TEST(Connect, PlansHereAfterBoundedRetriesWhenTheServerIsAway) {
     took.push_back(Clock::now() - start);
   }
   EXPECT_GE(took[0], milliseconds(7 * 70));  // three waits, at the least of their jitter
-  EXPECT_LT(took[1], took[0]);  // none
   ASSERT_EQ(said.size(), 1u);
   EXPECT_THAT(said[0], testing::HasSubstr("falling back to local planning"));
   EXPECT_THAT(said[0], testing::HasSubstr(address.uri()));
