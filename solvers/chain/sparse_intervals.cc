@@ -272,7 +272,12 @@ class SparseSearch {
       if (overhead >= before) continue;
       before = overhead;
       absl::Status status = poll.Spend(kStepsPerStage * problem_.chain().length());
-      if (status.ok()) status = builder->Add(table.table().Backtrack(m));
+      if (!status.ok()) return status;
+      const Schedule schedule = table.table().Backtrack(m);
+      const absl::StatusOr<Simulation> simulation = evaluator_.Run(schedule);
+      if (!simulation.ok()) return absl::InternalError(simulation.status().message());
+      if (simulation->peak < least_.budget) continue;  // Solve has no plan below it either
+      status = builder->Add(schedule);
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
@@ -302,9 +307,9 @@ class SparseIntervalsSolverImpl final : public Solver {
     plan.bounds.least_budget = least->budget;
     if (budget < plan.bounds.least_budget) {
       plan.status = PlanStatus::kProvenInfeasible;
-      plan.explanation =
-          absl::StrCat("of ", ClassOfLeast(instance.chain()), ", none needs less than ",
-                       plan.bounds.least_budget.value(), " bytes");
+      plan.bounds.schedule_class = ClassOfLeast(instance.chain());
+      plan.explanation = absl::StrCat("of ", plan.bounds.schedule_class, ", none needs less than ",
+                                      plan.bounds.least_budget.value(), " bytes");
       return plan;
     }
     absl::StatusOr<BestWithin> best = SparseSearch(*problem, *least, context).Solve(budget);
@@ -326,7 +331,7 @@ class SparseIntervalsSolverImpl final : public Solver {
     FrontierBuilder builder(instance, context.frontier_limit());
     const absl::StatusOr<int64_t> slots = SparseSearch(*problem, *least, context).AddAll(&builder);
     if (!slots.ok()) return slots.status();
-    return builder.BuildCompact({info_.name, info_.schedule_class, least->budget,
+    return builder.BuildCompact({info_.name, ClassOfLeast(instance.chain()), least->budget,
                                  /*exact=*/false, *slots});
   }
 
@@ -340,10 +345,10 @@ class SparseIntervalsSolverImpl final : public Solver {
   }
 
  private:
-  std::string ClassOfLeast(const Chain& chain) const {
-    return chain.length() > kExactLeastStages
-               ? "schedules in which what is stored stays until its backward"
-               : info_.schedule_class;
+  // Of which the least budget is that of LeastMemoryOf.
+  const std::string& ClassOfLeast(const Chain& chain) const {
+    return chain.length() > kExactLeastStages ? OptimalPersistentSolver().info().schedule_class
+                                              : info_.schedule_class;
   }
 
   const SolverInfo info_ = {

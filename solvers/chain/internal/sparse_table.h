@@ -1,5 +1,5 @@
 // The recurrence of non_persistent_table.h, without moving checkpoints, over some of a chain's intervals: a table
-// of memory slots that long chains can afford (algorithms.md, "Long chains"). What is left out costs optimality,
+// of memory slots that long chains can afford (algorithms.md, "Some intervals"). What is left out costs optimality,
 // never validity: every value is attained by a schedule. Internal to solvers/chain.
 #ifndef STOWAGE_SOLVERS_CHAIN_INTERNAL_SPARSE_TABLE_H_
 #define STOWAGE_SOLVERS_CHAIN_INTERNAL_SPARSE_TABLE_H_

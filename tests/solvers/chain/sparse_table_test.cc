@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <memory>
 #include <random>
+#include <string>
 
 #include "solvers/chain/internal/non_persistent_table.h"
 #include "solvers/chain/persistent_space.h"
@@ -125,7 +126,8 @@ TEST(PersistentSpaceTest, CumulativeRoundingDoesNotAddUp) {
   }
 }
 
-// Its least budget is that of the class, or on long chains that of memory-persistent schedules; below it nothing is found.
+// Its least budget is that of the class, or on long chains that of memory-persistent schedules; below it nothing is found,
+// and what is said to be proven is said of the class that it is proven of.
 TEST(SparseIntervalsTest, FindsThatLeastBudget) {
   std::mt19937_64 rng(7);
   for (const int length : {20, 60, 130}) {
@@ -134,11 +136,17 @@ TEST(SparseIntervalsTest, FindsThatLeastBudget) {
     const Bytes least = SparseIntervalsSolver().LeastBudget(chain, {}).value();
     EXPECT_EQ(least, same.LeastBudget(chain, {}).value());
     EXPECT_EQ(SparseIntervalsSolver().Solve(chain, least, {})->status, PlanStatus::kFound);
-    EXPECT_EQ(SparseIntervalsSolver().Solve(chain, least - Bytes(1), {})->status,
-              PlanStatus::kProvenInfeasible);
+    const absl::StatusOr<Plan> below = SparseIntervalsSolver().Solve(chain, least - Bytes(1), {});
+    ASSERT_TRUE(below.ok()) << below.status();
+    EXPECT_EQ(below->status, PlanStatus::kProvenInfeasible);
+    const std::string& proven = length <= 128 ? SparseIntervalsSolver().info().schedule_class
+                                              : OptimalPersistentSolver().info().schedule_class;
+    EXPECT_EQ(below->bounds.schedule_class, proven);
     const absl::StatusOr<Frontier> frontier = SparseIntervalsSolver().SolveFrontier(chain, {});
     ASSERT_TRUE(frontier.ok()) << frontier.status();
-    EXPECT_LE(frontier->points().front().peak, least);
+    EXPECT_EQ(frontier->points().front().peak, least);
+    EXPECT_EQ(frontier->info().schedule_class, proven);
+    EXPECT_EQ(frontier->PlanAt(least - Bytes(1)).status, PlanStatus::kProvenInfeasible);
     EXPECT_EQ(frontier->points().back().makespan, chain.ideal_time());
   }
 }
