@@ -83,6 +83,9 @@ absl::StatusOr<std::vector<Bytes>> BudgetsOfDevices(int devices) {
 absl::StatusOr<PipelineAnswer> PlanFromFlags() {
   PipelineAnswer answer;
   const absl::Duration transfer = absl::GetFlag(FLAGS_transfer_time);
+  if (transfer < absl::ZeroDuration()) {
+    return FieldError("--transfer_time", absl::FormatDuration(transfer), "must be >= 0");
+  }
   answer.request.shape = {absl::GetFlag(FLAGS_devices), absl::GetFlag(FLAGS_chunks),
                           absl::GetFlag(FLAGS_microbatches),
                           Nanos(absl::ToInt64Nanoseconds(transfer))};

@@ -126,7 +126,7 @@ absl::StatusOr<const PipelinePlanner::Pareto*> PipelinePlanner::PointsOfDevice(
     }
     const StagePoint bound = now[chunk];
     for (const StagePoint& point : chunks[chunk]) {
-      if (++choices > kChoices && !found.empty()) {
+      if (++choices > kChoices) {
         pareto.complete = false;
         break;
       }
@@ -150,6 +150,8 @@ absl::StatusOr<const PipelinePlanner::Pareto*> PipelinePlanner::PointsOfDevice(
   std::stable_sort(
       pareto.points.begin(), pareto.points.end(),
       [](const DevicePoints& a, const DevicePoints& b) { return Overhead(a) < Overhead(b); });
+  status = Take((pareto.points.size() + 1) * At(shape_.chunks) * sizeof(StagePoint));
+  if (!status.ok()) return status;
   return &pareto_.emplace(std::move(key), std::move(pareto)).first->second;
 }
 
@@ -247,8 +249,8 @@ absl::StatusOr<ChosenPoints> PipelinePlanner::Choose(const std::vector<int>& las
   for (int d = 0; d < shape_.devices; ++d) {
     const absl::StatusOr<const Pareto*> points = PointsOfDevice(d, last_layers);
     if (!points.ok()) return points.status();
-    if ((*points)->points.empty()) return chosen;
     chosen.complete &= (*points)->complete;
+    if ((*points)->points.empty()) return chosen;
     devices.push_back(*points);
   }
   const absl::Status status = Combine(devices, &chosen);

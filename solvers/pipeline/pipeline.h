@@ -14,7 +14,7 @@
 // the backward. What is in flight at a stage counts as often: its plan is the point of the Pareto curve of time against
 // memory that its number of microbatches in flight leaves room for. Buffers of transfers under way are not counted.
 //
-// Plans are those of AdaPipe (Sun et al., ASPLOS 2024), which keeps or recomputes each unit of a stage, and more:
+// The idea is that of AdaPipe (Sun et al., ASPLOS 2024), recomputation by stage and stages that go with it; plans are
 // memory-persistent schedules (Beaumont et al. 2019), in which stretches of layers keep their input alone and run again
 // within what memory there is. Times are whole nanoseconds, sizes bytes. Everything here is thread-safe and gives equal
 // answers on every machine.
@@ -175,11 +175,13 @@ struct PipelinePlan {
 // which is optimal whatever the others do. Interleaved: the points of a device share its budget; branch and bound over
 // the Pareto sets of the devices. Choosing the stages: branch and bound over where they end, with a bound from a
 // bottleneck recurrence over (device, layer), O(D L^2). All of it is exact on small problems (proven_optimal). On large
-// ones Pareto sets are thinned and searches end after a fixed number of steps, and what is not proven is not said. More
+// ones Pareto sets are thinned and searches end after a fixed number of steps, also where nothing was found yet (then the plan of
+// least memory is looked for), and what is not proven is not said. More
 // budget is never slower where all is exact.
 //
 // Errors: INVALID_ARGUMENT made by FieldError (devices, budgets_bytes[2], last_layers[0], ...), also where the chain has
-// more than 1,024 layers or fewer than stages; those of StopToken; RESOURCE_EXHAUSTED beyond the context's memory.
+// more than 1,024 layers or fewer than stages; those of StopToken; RESOURCE_EXHAUSTED where steps, points and choices take more than the
+// context's memory, or the machine has not that much.
 absl::StatusOr<PipelinePlan> PlanPipeline(const Chain& chain, const PipelineRequest& request,
                                           const SolveContext& context);
 

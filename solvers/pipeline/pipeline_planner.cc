@@ -7,12 +7,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "solvers/base/without_exceptions.h"
 #include "solvers/model/field_error.h"
 
 namespace stowage {
 namespace {
 
 constexpr int kMostLayers = 1024;
+// Of a map, beside what is in it.
+constexpr size_t kBytesOfNode = 32;
 
 }  // namespace
 
@@ -42,6 +45,14 @@ absl::StatusOr<int64_t> PipelinePlanner::Replay(const std::vector<int>& last_lay
     backward[At(stage)] = Nanos(costs_.Backward(first, last) + points[At(stage)].overhead);
   }
   return pipeline_.Makespan(forward, backward).value();
+}
+
+absl::Status PipelinePlanner::Take(size_t bytes) {
+  taken_ += static_cast<int64_t>(bytes);
+  const int64_t most = context_.memory().value() / 4;
+  if (taken_ <= most) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the choices of a pipeline take more than ", most, " bytes"));
 }
 
 absl::StatusOr<int64_t> PipelinePlanner::LeastOf(int stage, int first, int last,
@@ -78,6 +89,8 @@ absl::StatusOr<int64_t> PipelinePlanner::OverheadOf(int stage, int first, int la
       fastest = {p.overhead, p};  // overheads rise
       break;
     }
+    absl::Status status = Take(sizeof(Fastest) + kBytesOfNode);
+    if (!status.ok()) return status;
     at = known.emplace(key, fastest).first;
   }
   if (point != nullptr) *point = at->second.point;
@@ -203,19 +216,21 @@ absl::Status CheckRequest(const Chain& chain, const PipelineRequest& request) {
 
 absl::StatusOr<PipelinePlan> PlanPipeline(const Chain& chain, const PipelineRequest& request,
                                           const SolveContext& context) {
-  absl::Status status = context.status();
-  if (status.ok()) status = CheckRequest(chain, request);
-  if (!status.ok()) return status;
-  const PipelineEvaluator pipeline(request.shape);
-  std::vector<int64_t> budgets;
-  for (const Bytes budget : request.budgets) {
-    budgets.push_back(std::min(budget.value(), kMaxTotal));
-  }
-  absl::StatusOr<std::unique_ptr<StageCosts>> costs =
-      StageCosts::Create(chain, pipeline, std::move(budgets), context.Part(0.0, 0.5));
-  if (!costs.ok()) return costs.status();
-  PipelinePlanner planner(request, pipeline, costs->get(), context.Part(0.5, 1.0));
-  return request.last_layers.empty() ? planner.ChosenStages() : planner.GivenStages();
+  return WithoutExceptions([&]() -> absl::StatusOr<PipelinePlan> {
+    absl::Status status = context.status();
+    if (status.ok()) status = CheckRequest(chain, request);
+    if (!status.ok()) return status;
+    const PipelineEvaluator pipeline(request.shape);
+    std::vector<int64_t> budgets;
+    for (const Bytes budget : request.budgets) {
+      budgets.push_back(std::min(budget.value(), kMaxTotal));
+    }
+    absl::StatusOr<std::unique_ptr<StageCosts>> costs =
+        StageCosts::Create(chain, pipeline, std::move(budgets), context.Part(0.0, 0.5));
+    if (!costs.ok()) return costs.status();
+    PipelinePlanner planner(request, pipeline, costs->get(), context.Part(0.5, 1.0));
+    return request.last_layers.empty() ? planner.ChosenStages() : planner.GivenStages();
+  });
 }
 
 }  // namespace stowage

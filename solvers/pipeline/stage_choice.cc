@@ -114,6 +114,8 @@ absl::Status PipelinePlanner::Improve(ChosenPoints* best) {
       for (int from = 0; from + count <= ends; ++from) {
         for (const int by : {-1, 1, -2, 2}) {
           if (replayed_ > kReplayedTasks / 2) return absl::OkStatus();
+          absl::Status status = poll_.Spend(4 * ends);
+          if (!status.ok()) return status;
           std::vector<int> last_layers = best->last_layers;
           for (int i = from; i < from + count; ++i) last_layers[At(i)] += by;
           bool valid = last_layers.front() >= 1;
@@ -225,24 +227,26 @@ absl::StatusOr<PipelinePlan> PipelinePlanner::ChosenOneStageEach() {
 // Where no choice of stages is within the budgets, each stage on a device of its own.
 absl::StatusOr<PipelinePlan> PipelinePlanner::NoStagesFit() {
   const int layers = costs_.layers(), devices = shape_.devices;
-  // need[d][first][last], by first * (layers + 1) + last.
-  std::vector<std::vector<int64_t>> need(At(devices));
-  const auto index = [layers](int first, int last) { return At(first * (layers + 1) + last); };
   const auto may_be = [&](int d, int first, int last) {
     return (d == 0) == (first == 1) && (d == devices - 1) == (last == layers) && first > d &&
            layers - last >= devices - 1 - d;
   };
-  for (int d = 0; d < devices; ++d) {
-    need[At(d)].assign(index(layers, layers) + 1, kNone);
-    for (int first = d + 1; first <= layers; ++first) {
-      for (int last = first; last <= layers; ++last) {
-        if (!may_be(d, first, last)) continue;
-        const absl::StatusOr<int64_t> least = LeastOf(d, first, last);
-        if (!least.ok()) return least.status();
-        need[At(d)][index(first, last)] = *least;
-      }
+  // What device d must have for the layers from `first` on, by the last of them.
+  const auto needs_of = [&](int d, int first) -> absl::StatusOr<std::vector<int64_t>> {
+    std::vector<int64_t> needs(At(layers) + 1, kNone);
+    for (int last = first; last <= layers; ++last) {
+      if (!may_be(d, first, last)) continue;
+      const absl::StatusOr<int64_t> least = LeastOf(d, first, last);
+      if (!least.ok()) return least.status();
+      needs[At(last)] = *least;
     }
-  }
+    absl::Status status = poll_.Spend(64 * layers);
+    if (!status.ok()) return status;
+    return needs;
+  };
+  PipelinePlan plan;
+  plan.schedule_class = kPipelineClass;
+  int64_t least_rise = kNone;
   // fits_to[d][l]: the devices before d have the layers up to l within their budgets; fits_from[d][l]: those from d on
   // have the layers from l on. worst_from: the least equal budget of those.
   std::vector<std::vector<bool>> fits_to(At(devices) + 1, std::vector<bool>(At(layers) + 2));
@@ -253,21 +257,31 @@ absl::StatusOr<PipelinePlan> PipelinePlanner::NoStagesFit() {
   worst_from[At(devices)][At(layers) + 1] = 0;
   for (int d = 0; d < devices; ++d) {
     for (int first = 1; first <= layers; ++first) {
+      if (!fits_to[At(d)][At(first) - 1]) continue;
+      const absl::StatusOr<std::vector<int64_t>> needs = needs_of(d, first);
+      if (!needs.ok()) return needs.status();
       for (int last = first; last <= layers; ++last) {
-        if (need[At(d)][index(first, last)] > Budget(d)) continue;
-        if (fits_to[At(d)][At(first) - 1]) fits_to[At(d) + 1][At(last)] = true;
+        if ((*needs)[At(last)] <= Budget(d)) fits_to[At(d) + 1][At(last)] = true;
       }
     }
   }
   for (int d = devices - 1; d >= 0; --d) {
     for (int first = 1; first <= layers; ++first) {
+      const absl::StatusOr<std::vector<int64_t>> needs = needs_of(d, first);
+      if (!needs.ok()) return needs.status();
       for (int last = first; last <= layers; ++last) {
-        const int64_t own = need[At(d)][index(first, last)];
+        const int64_t own = (*needs)[At(last)];
         int64_t& worst = worst_from[At(d)][At(first)];
         worst = std::min(worst, std::max(own, worst_from[At(d) + 1][At(last) + 1]));
-        if (own <= Budget(d) && fits_from[At(d) + 1][At(last) + 1]) {
-          fits_from[At(d)][At(first)] = true;
-        }
+        if (own == kNone || !fits_from[At(d) + 1][At(last) + 1]) continue;
+        const int64_t rise = own - Budget(d);
+        if (rise <= 0) fits_from[At(d)][At(first)] = true;
+        if (!fits_to[At(d)][At(first) - 1] || rise > least_rise) continue;
+        // The first device of several, and its first layers.
+        if (rise == least_rise && plan.short_device == d) continue;
+        least_rise = rise;
+        plan.short_device = d;
+        plan.least_budget = Bytes(own);
       }
     }
   }
@@ -275,10 +289,10 @@ absl::StatusOr<PipelinePlan> PipelinePlanner::NoStagesFit() {
     // Points were thinned, and these are what is left.
     ChosenPoints least;
     for (int d = 0, first = 1; d < devices; ++d) {
+      const absl::StatusOr<std::vector<int64_t>> needs = needs_of(d, first);
+      if (!needs.ok()) return needs.status();
       for (int last = first; last <= layers; ++last) {
-        if (need[At(d)][index(first, last)] > Budget(d) || !fits_from[At(d) + 1][At(last) + 1]) {
-          continue;
-        }
+        if ((*needs)[At(last)] > Budget(d) || !fits_from[At(d) + 1][At(last) + 1]) continue;
         StagePoint point;
         const absl::StatusOr<int64_t> again = LeastOf(d, first, last, &point);
         if (!again.ok()) return again.status();
@@ -288,36 +302,20 @@ absl::StatusOr<PipelinePlan> PipelinePlanner::NoStagesFit() {
         break;
       }
     }
-    absl::StatusOr<PipelinePlan> plan = Finish(least, StageGoal::kMemory);
+    absl::StatusOr<PipelinePlan> found = Finish(least, StageGoal::kMemory);
     const absl::StatusOr<int64_t> bound = PlainBound();
     if (!bound.ok()) return bound.status();
-    if (plan.ok()) plan->lower_bound = Nanos(*bound);
-    return plan;
+    if (found.ok()) found->lower_bound = Nanos(*bound);
+    return found;
   }
-  PipelinePlan plan;
-  plan.schedule_class = kPipelineClass;
   plan.least_equal_budget = Bytes(worst_from[0][1]);
-  int64_t least_rise = kNone;
-  for (int d = 0; d < devices; ++d) {
-    for (int first = 1; first <= layers; ++first) {
-      if (!fits_to[At(d)][At(first) - 1]) continue;
-      for (int last = first; last <= layers; ++last) {
-        const int64_t own = need[At(d)][index(first, last)];
-        if (own == kNone || !fits_from[At(d) + 1][At(last) + 1]) continue;
-        if (own - Budget(d) >= least_rise) continue;
-        least_rise = own - Budget(d);
-        plan.short_device = d;
-        plan.least_budget = Bytes(own);
-      }
-    }
-  }
   plan.status =
       costs_.exact(StageGoal::kMemory) ? PlanStatus::kProvenInfeasible : PlanStatus::kNotFound;
   return plan;
 }
 
 // As even in plain time as the layers allow: the longest stage is as short as can be.
-std::vector<int> PipelinePlanner::EvenStages() const {
+absl::StatusOr<std::vector<int>> PipelinePlanner::EvenStages() {
   const int layers = costs_.layers(), stages = shape_.stages();
   std::vector<std::vector<int64_t>> longest(At(stages) + 1,
                                             std::vector<int64_t>(At(layers) + 2, kNone));
@@ -330,6 +328,8 @@ std::vector<int> PipelinePlanner::EvenStages() const {
             std::min(longest[At(s)][At(first)],
                      std::max(time(first, last), longest[At(s) + 1][At(last) + 1]));
       }
+      absl::Status status = poll_.Spend(64 * layers);
+      if (!status.ok()) return status;
     }
   }
   std::vector<int> last_layers;
@@ -375,8 +375,9 @@ absl::Status PipelinePlanner::ForEachChoice(
 }
 
 absl::StatusOr<PipelinePlan> PipelinePlanner::ChosenInterleaved() {
-  const std::vector<int> even = EvenStages();
-  absl::StatusOr<ChosenPoints> best = Choose(even);
+  const absl::StatusOr<std::vector<int>> even = EvenStages();
+  if (!even.ok()) return even.status();
+  absl::StatusOr<ChosenPoints> best = Choose(*even);
   if (!best.ok()) return best.status();
   bool all = true;
   absl::Status status = ForEachChoice(
@@ -402,8 +403,9 @@ absl::StatusOr<PipelinePlan> PipelinePlanner::ChosenInterleaved() {
     plan->proven_optimal = plan->makespan == plan->lower_bound;
     return plan;
   }
-  // The stages that want the least equal budget.
-  absl::StatusOr<PipelinePlan> least = Infeasible(even);
+  // The stages that want the least equal budget. What was not looked at for time counts no more.
+  all = true;
+  absl::StatusOr<PipelinePlan> least = Infeasible(*even);
   if (!least.ok()) return least.status();
   status = ForEachChoice(
       [&](const std::vector<int>& last_layers) {

@@ -59,7 +59,8 @@ absl::StatusOr<std::unique_ptr<StageCosts>> StageCosts::Create(const Chain& chai
     return FieldError("microbatches", microbatches,
                       absl::StrCat("makes sizes reach or exceed ", kMaxTotal));
   }
-  const int64_t bytes = context.memory().value() / 2;
+  // A quarter each: steps, points for time, and what the planner keeps; points for memory are few.
+  const int64_t bytes = context.memory().value() / 4;
   absl::StatusOr<std::optional<PersistentSteps>> steps =
       PersistentSteps::Compute(costs->space_, all_sizes, {kStepWork, bytes}, context.Quiet());
   if (steps.ok() && !steps->has_value()) {
@@ -78,12 +79,12 @@ absl::StatusOr<std::unique_ptr<StageCosts>> StageCosts::Create(const Chain& chai
     if (costs->IsAlone(stage) && stage > 0) continue;
     rooms.push_back(RoomOf(pipeline, stage, budgets[static_cast<size_t>(device)]));
   }
-  costs->fastest_.emplace(costs->space_, *costs->steps_, StageGoal::kTime, std::move(rooms),
+  costs->fastest_.emplace(costs->space_, *costs->steps_, StageGoal::kTime, std::move(rooms), bytes,
                           context.stop());
   StageRoom any;
   any.budget = kMaxTotal;
   costs->least_.emplace(costs->space_, *costs->steps_, StageGoal::kMemory,
-                        std::vector<StageRoom>{any}, context.stop());
+                        std::vector<StageRoom>{any}, bytes / 2, context.stop());
   return costs;
 }
 

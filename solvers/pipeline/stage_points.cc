@@ -2,6 +2,7 @@
 #include <array>
 #include <tuple>
 
+#include "absl/strings/str_cat.h"
 #include "solvers/pipeline/internal/stage_points.h"
 
 namespace stowage {
@@ -16,6 +17,10 @@ constexpr int64_t kWorkForManyPoints = 6000000;
 bool AtMost(const StagePoint& a, const StagePoint& b) {
   return a.overhead <= b.overhead && a.stash <= b.stash && a.forward_peak <= b.forward_peak &&
          a.backward_peak <= b.backward_peak;
+}
+
+int64_t BytesOf(const std::vector<StagePoint>& points) {
+  return static_cast<int64_t>(points.capacity() * sizeof(StagePoint));
 }
 
 // Leaves `most` of points that rise in overhead: the fastest, those of the least stash and peak, and others evenly.
@@ -43,11 +48,12 @@ void Thin(size_t most, std::vector<StagePoint>* points) {
 }  // namespace
 
 StagePoints::StagePoints(const PersistentSpace& space, const PersistentSteps& steps, StageGoal goal,
-                         std::vector<StageRoom> rooms, const StopToken* stop)
+                         std::vector<StageRoom> rooms, int64_t most_bytes, const StopToken* stop)
     : space_(space),
       steps_(steps),
       goal_(goal),
       rooms_(std::move(rooms)),
+      most_bytes_(most_bytes),
       poll_(stop),
       exact_(steps.exact()) {
   std::map<std::array<int64_t, 10>, int> classes;
@@ -68,7 +74,15 @@ absl::Status StagePoints::Spend(int64_t steps) {
   return poll_.Spend(steps);
 }
 
-void StagePoints::Reduce(std::vector<StagePoint>* points) {
+absl::Status StagePoints::CheckRoom(const Points& points) const {
+  if (bytes_ + BytesOf(points.keeping) + BytesOf(points.running_again) <= most_bytes_) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the points of stages take more than ", most_bytes_, " bytes"));
+}
+
+absl::Status StagePoints::Reduce(std::vector<StagePoint>* points) {
   const auto key = [](const StagePoint& p) {
     return std::tie(p.overhead, p.stash, p.backward_peak, p.forward_peak);
   };
@@ -81,13 +95,18 @@ void StagePoints::Reduce(std::vector<StagePoint>* points) {
     const bool needless = std::any_of(
         points->begin(), end, [&point](const StagePoint& other) { return AtMost(other, point); });
     if (!needless) (*points)[kept++] = point;
+    absl::Status status = poll_.Spend(static_cast<int64_t>(1 + kept / 4));
+    if (!status.ok()) return status;
   }
   work_ += static_cast<int64_t>(points->size() * kept / 4);
   points->resize(kept);
   const size_t most = work_ > kWorkForManyPoints ? kFewPoints : kManyPoints;
-  if (points->size() <= most) return;
-  Thin(most, points);
-  exact_ = false;
+  if (points->size() > most) {
+    Thin(most, points);
+    exact_ = false;
+  }
+  points->shrink_to_fit();
+  return absl::OkStatus();
 }
 
 // The first layers that are equal to these, one by one, and so is what lies before and behind them.
@@ -172,10 +191,13 @@ absl::Status StagePoints::Extend(int first, int last, int64_t seed, Row* row) {
         }
       }
       absl::Status status = Spend(4 * work);
+      if (status.ok()) status = CheckRoom(made);
       if (!status.ok()) return status;
     }
-    Reduce(&made.keeping);
-    Reduce(&made.running_again);
+    absl::Status status = Reduce(&made.keeping);
+    if (status.ok()) status = Reduce(&made.running_again);
+    if (!status.ok()) return status;
+    bytes_ += BytesOf(made.keeping) + BytesOf(made.running_again);
     row->points.push_back(std::move(made));
   }
   return absl::OkStatus();
@@ -198,7 +220,10 @@ absl::StatusOr<const std::vector<StagePoint>*> StagePoints::Of(int first, int la
     point.stash -= space_.activation(end);
     whole.push_back(point);
   }
-  Reduce(&whole);
+  status = Reduce(&whole);
+  if (status.ok()) status = CheckRoom({whole, {}});
+  if (!status.ok()) return status;
+  bytes_ += BytesOf(whole);
   return &row.whole.emplace(last, std::move(whole)).first->second;
 }
 

@@ -377,7 +377,7 @@ class Profile:
         >>> len(plan.stages), plan.stages[-1].last_layer, max(plan.peak_bytes) <= 500
         (2, 8, True)
         """
-        each = [budgets] * devices if isinstance(budgets, int) else list(budgets)
+        each = _budgets(budgets, devices)
         arguments = _arguments("", 0, 1, deadline_s, None, True)
         fields = self._profile.pipeline(devices, chunks, microbatches, transfer_time_ns, each, list(last_layers), arguments)
         if fields["status"] != "found":
@@ -481,6 +481,14 @@ def _budget(budget: Budget) -> Budget:
     if isinstance(budget, int) and not 0 <= budget < 2**62:
         raise InvalidArgument(f"budget = {budget}: must be in [0, 2**62)")
     return budget
+
+
+def _budgets(budgets: Union[int, Sequence[int]], devices: int) -> List[int]:
+    """One for each device; the library checks whether there are as many."""
+    each = list(budgets) if isinstance(budgets, Sequence) else [budgets]
+    if any(isinstance(b, bool) or not isinstance(b, int) or not 0 <= b < 2**62 for b in each):
+        raise InvalidArgument(f"budgets = {budgets!r}: must be bytes, for all devices or for each, each in [0, 2**62)")
+    return each * devices if isinstance(budgets, int) and 1 <= devices <= 1024 else each
 
 
 def _arguments(

@@ -65,6 +65,8 @@ class PipelinePlanner {
   }
 
   // pipeline_planner.cc
+  // Of what is kept for later. RESOURCE_EXHAUSTED beyond its share of the memory.
+  absl::Status Take(size_t bytes);
   absl::StatusOr<int64_t> Replay(const std::vector<int>& last_layers,
                                  const std::vector<StagePoint>& points);
   // What the device of one stage must have for it, and the point.
@@ -100,7 +102,7 @@ class PipelinePlanner {
   absl::StatusOr<PipelinePlan> ChosenOneStageEach();
   absl::StatusOr<PipelinePlan> ChosenInterleaved();
   absl::StatusOr<PipelinePlan> NoStagesFit();
-  std::vector<int> EvenStages() const;
+  absl::StatusOr<std::vector<int>> EvenStages();
 
   const PipelineRequest& request_;
   const PipelineShape shape_;
@@ -109,6 +111,7 @@ class PipelinePlanner {
   const SolveContext context_;
   StopPoll poll_;
   int64_t replayed_ = 0;
+  int64_t taken_ = 0;
   int64_t choices_ = 0;                      // of stages
   std::vector<PipelineStageCosts> scratch_;  // by stage
   // By device and where its chunks begin and end.

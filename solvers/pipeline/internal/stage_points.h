@@ -56,12 +56,13 @@ enum class StageGoal { kTime, kMemory };
 // thread-safe.
 class StagePoints {
  public:
-  // Points that fit none of `rooms` are left out. `space` and `steps` must outlive it.
+  // Points that fit none of `rooms` are left out. All points may take `most_bytes`. `space` and `steps` must outlive it.
   StagePoints(const PersistentSpace& space, const PersistentSteps& steps, StageGoal goal,
-              std::vector<StageRoom> rooms, const StopToken* stop);
+              std::vector<StageRoom> rooms, int64_t most_bytes, const StopToken* stop);
 
   // Of the layers first..last; with `with_loss`, where last is the last one, the loss behind them. Least overhead
   // first. The pointer lives as long as this. O(n^2 X R) once for n layers, X points and R steps.
+  // RESOURCE_EXHAUSTED, CANCELLED, DEADLINE_EXCEEDED.
   absl::StatusOr<const std::vector<StagePoint>*> Of(int first, int last, bool with_loss);
 
   // The same where nothing else is in flight, of the layers from `first` to the loss: peaks alone are of account.
@@ -94,17 +95,21 @@ class StagePoints {
   absl::Status Extend(int first, int last, int64_t seed, Row* row);
   absl::Status Spend(int64_t steps);
   // Leaves the Pareto set, thinned where it is too large.
-  void Reduce(std::vector<StagePoint>* points);
+  absl::Status Reduce(std::vector<StagePoint>* points);
+  // RESOURCE_EXHAUSTED where there is no room for `points` beside all others.
+  absl::Status CheckRoom(const Points& points) const;
   bool Fits(const StagePoint& point) const;
 
   const PersistentSpace& space_;
   const PersistentSteps& steps_;
   const StageGoal goal_;
   const std::vector<StageRoom> rooms_;
+  const int64_t most_bytes_;
   StopPoll poll_;
   std::vector<int> class_of_;  // by layer, equal ones equal
   std::map<Key, Row> rows_;
   int64_t work_ = 0;
+  int64_t bytes_ = 0;  // of the points of rows_
   bool exact_ = true;
 };
 

@@ -76,6 +76,7 @@ TEST(PipelineCommand, NamesWhatIsWrong) {
   };
   refused("--devices=0 --budget=1GiB", "--devices = 0");
   refused("--devices=2 --chunks=2 --microbatches=3 --budget=1GiB", "--microbatches = 3");
+  refused("--transfer_time=-1us --budget=1GiB", "--transfer_time = -1us");
   refused("--devices=2", "--budget");
   refused("--devices=2 --budget=60%", "--budget");
   refused("--devices=3 --budget=1GiB,2GiB", "budgets_bytes = 2");

@@ -138,11 +138,14 @@ def test_a_pipeline_that_does_not_fit_says_what_is_enough():
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"devices": 0}, {"devices": 9}, {"microbatches": 0}, {"chunks": 2}, {"last_layers": [8, 8]}, {"transfer_time_ns": -1}],
+    [{"devices": 0}, {"devices": 9}, {"microbatches": 0}, {"chunks": 2}, {"last_layers": [8, 8]}, {"transfer_time_ns": -1}]
+    + [{"devices": 10**9}, {"budgets": [2600]}, {"budgets": [2600] * 3}, {"budgets": []}]
+    + [{"budgets": budgets} for budgets in (True, 0.6, None, -1, 2**62, "60%", "least", {})]
+    + [{"budgets": [2600, budget]} for budget in (True, 0.6, None, -1, 2**62, "60%")],
 )
 def test_what_is_no_pipeline_is_refused(arguments):
     with pytest.raises(stowage.InvalidArgument):
-        chain().pipeline(2600, **{"devices": 2, "microbatches": 3, **arguments})
+        chain().pipeline(**{"budgets": 2600, "devices": 2, "microbatches": 3, **arguments})
 
 
 @pytest.mark.parametrize("budget", [True, 0.6, None, -1, 2**62, "sixty", "0%", "101%", "-5"])

@@ -1,4 +1,4 @@
-// Order, makespan and peaks of pipelines against a second account, closed forms and AdaPipe's recurrence.
+// Order, makespan and peaks of pipelines against a second account, closed forms and a recurrence of phases.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -85,10 +85,10 @@ TEST(PipelineMakespan, EqualsTheSecondAccount) {
   }
 }
 
-// Sun et al., "AdaPipe: Optimizing Pipeline Parallelism with Adaptive Recomputation and Partitioning" (ASPLOS 2024):
-// warm-up W, cool-down E and the slowest stage M of 1F1B, from the last stage to the first, make W + E + (n - p) M.
-int64_t AdaPipe(const std::vector<Nanos>& forward, const std::vector<Nanos>& backward,
-                int64_t microbatches) {
+// Our own (algorithms.md), to compare with: warm-up W, cool-down E and the slowest stage S of 1F1B, from the last stage
+// to the first, make W + E + (n - p) S.
+int64_t ByPhases(const std::vector<Nanos>& forward, const std::vector<Nanos>& backward,
+                 int64_t microbatches) {
   const int64_t stages = static_cast<int64_t>(forward.size());
   int64_t warm_up = 0, cool_down = 0, slowest = 0;
   for (int64_t s = stages - 1; s >= 0; --s) {
@@ -109,7 +109,7 @@ int64_t AdaPipe(const std::vector<Nanos>& forward, const std::vector<Nanos>& bac
   return warm_up + cool_down + (microbatches - stages) * slowest;
 }
 
-TEST(PipelineMakespan, AgreesWithAdaPipe) {
+TEST(PipelineMakespan, AgreesWithTheRecurrenceOfPhases) {
   std::mt19937_64 rng(12);
   int equal = 0, all = 0;
   for (int i = 0; i < 2000; ++i) {
@@ -119,14 +119,14 @@ TEST(PipelineMakespan, AgreesWithAdaPipe) {
     // Of stages that are alike both are exact.
     const std::vector<Nanos> f(static_cast<size_t>(stages), RandomTimes(1, &rng)[0]);
     const std::vector<Nanos> b(static_cast<size_t>(stages), RandomTimes(1, &rng)[0]);
-    ASSERT_EQ(pipeline.Makespan(f, b).value(), AdaPipe(f, b, shape.microbatches));
-    // Of others theirs knows of fewer waits.
+    ASSERT_EQ(pipeline.Makespan(f, b).value(), ByPhases(f, b, shape.microbatches));
+    // Of others the recurrence knows of fewer waits.
     const std::vector<Nanos> forward = RandomTimes(stages, &rng);
     const std::vector<Nanos> backward = RandomTimes(stages, &rng);
     const int64_t makespan = pipeline.Makespan(forward, backward).value();
-    const int64_t theirs = AdaPipe(forward, backward, shape.microbatches);
-    EXPECT_GE(makespan, theirs) << Text(shape);
-    equal += makespan == theirs ? 1 : 0;
+    const int64_t phases = ByPhases(forward, backward, shape.microbatches);
+    EXPECT_GE(makespan, phases) << Text(shape);
+    equal += makespan == phases ? 1 : 0;
     ++all;
   }
   EXPECT_GT(equal, all / 4) << equal;

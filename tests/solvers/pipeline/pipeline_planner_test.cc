@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <new>
 #include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "solvers/base/stop_token.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/model/field_error.h"
@@ -362,6 +364,60 @@ TEST(PlanPipeline, LargeModelsArePlannedWithinTheirBudgets) {
   }
 }
 
+// Two devices of four chunks each at the least they can have, where most choices of points do not fit.
+TEST(PlanPipeline, ManyChunksEndWhereLittleFits) {
+  const Chain chain = Decoder(48);
+  PipelineRequest request;
+  request.shape = {2, 4, 4, Nanos(30)};
+  request.last_layers = {6, 12, 18, 24, 30, 36, 42, 48};
+  request.budgets.assign(2, Bytes(0));
+  const auto none = PlanPipeline(chain, request, {});
+  ASSERT_TRUE(none.ok()) << none.status();
+  ASSERT_NE(none->status, PlanStatus::kFound);
+  for (const int64_t less : {0, 1}) {
+    StopToken stop;
+    stop.PassDeadlineAtLook(300);  // what a search without an end is past soon
+    SolveOptions options;
+    options.stop = &stop;
+    request.budgets.assign(2, none->least_equal_budget - Bytes(less));
+    const auto plan = PlanPipeline(chain, request, options);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    if (less == 0) {
+      ExpectSound(chain, request, *plan);
+      continue;
+    }
+    EXPECT_EQ(plan->status, none->status);
+    EXPECT_EQ(plan->least_equal_budget, none->least_equal_budget);
+  }
+}
+
+TEST(PlanPipeline, TakesNoMoreThanItsMemory) {
+  const Chain chain = Decoder(24);
+  const PipelineRequest request = {{2, 1, 8, Nanos(0)}, std::vector<Bytes>(2, Bytes(30000)), {}};
+  bool points = false, found = false;
+  for (int64_t limit = 1 << 10; limit <= 1 << 30; limit += limit / 8) {
+    SolveOptions options;
+    options.table_limit = Bytes(limit);
+    const auto plan = PlanPipeline(chain, request, options);
+    if (plan.ok()) {
+      found = true;
+      break;
+    }
+    ASSERT_TRUE(absl::IsResourceExhausted(plan.status())) << plan.status();
+    points |= absl::StrContains(plan.status().message(), "points of stages");
+  }
+  EXPECT_TRUE(points);
+  EXPECT_TRUE(found);
+}
+
+TEST(PlanPipeline, ThrowsNothing) {
+  SolveOptions options;
+  options.progress = [](double) { throw std::bad_alloc(); };
+  const auto plan = PlanPipeline(
+      Decoder(6), {{2, 1, 2, Nanos(0)}, std::vector<Bytes>(2, Bytes(1000000)), {}}, options);
+  EXPECT_TRUE(absl::IsResourceExhausted(plan.status())) << plan.status();
+}
+
 TEST(PlanPipeline, RefusesWrongRequests) {
   const Chain chain = Decoder(6);
   const auto field = [&chain](const PipelineRequest& request) {
@@ -390,6 +446,26 @@ TEST(PlanPipeline, HearsOfAStop) {
   const auto plan = PlanPipeline(
       Decoder(24), {{4, 1, 8, Nanos(0)}, std::vector<Bytes>(4, Bytes(40000)), {}}, options);
   EXPECT_TRUE(absl::IsCancelled(plan.status())) << plan.status();
+}
+
+// Tables over stages and layers are work too: 64 steps for a layer of each row, and a look at every 2^20.
+TEST(PlanPipeline, LooksAtTheDeadlineInTablesOfStages) {
+  const Chain chain = Decoder(256);
+  StopToken stop;
+  SolveOptions options;
+  options.stop = &stop;
+  // The even stages, 128 of 256 layers: 24,640 rows.
+  const auto interleaved =
+      PlanPipeline(chain, {{8, 16, 8, Nanos(0)}, std::vector<Bytes>(8, Bytes(0)), {}}, options);
+  ASSERT_TRUE(interleaved.ok()) << interleaved.status();
+  EXPECT_GE(stop.looks(), 24640 / 64);
+  // What nothing fits in, on 32 devices: 8,192 rows; the bounds before are 7,441 and 7,696 of a quarter.
+  StopToken other;
+  options.stop = &other;
+  const auto chosen =
+      PlanPipeline(chain, {{32, 1, 1, Nanos(0)}, std::vector<Bytes>(32, Bytes(0)), {}}, options);
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_GE(other.looks(), (8192 + 7441 + 7696 / 4) / 64);
 }
 
 }  // namespace
