@@ -177,7 +177,7 @@ class OrderSearch {
   absl::Status PriceAt(int64_t target, int64_t work, PricedOrders* priced);
   // From an entry of one of the pools, which may change meanwhile.
   absl::Status FitFrom(const OrderPool& pool, size_t entry, int64_t target, int64_t end);
-  // Of an order that does without those that nobody uses, and was found without prices.
+  // Of an order that does without those that nobody uses. Until variation it was found without prices.
   void Keep(const OrderCost& cost, const ComputeOrder& order);
   absl::Status VaryAt(int64_t target, int64_t end);
   // Makes the order fit and takes back what memory is left for.
@@ -193,7 +193,7 @@ class OrderSearch {
   const StopToken* const stop_;
   OrderMoves moves_;
   OrderPool pool_;
-  OrderPool unpriced_;  // without what prices chose
+  OrderPool unpriced_;  // until variation without what prices chose
 };
 
 // All compute orders of a small graph that keep its gradient sums (solvers/schedule/gradient_sums.h): those that no
