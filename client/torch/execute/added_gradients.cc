@@ -1,14 +1,17 @@
 #include "client/torch/execute/added_gradients.h"
 
 #include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 namespace stowage {
 namespace {
 
+using torch::autograd::FunctionPostHook;
 using torch::autograd::variable_list;
 
 // Takes a gradient that nobody needs. Runs as early as the accumulator for which it stands.
@@ -22,25 +25,39 @@ class GradientSink : public torch::autograd::Node {
 
 }  // namespace
 
+// After the accumulator, which has not failed then.
+class AddedGradients::Hook : public FunctionPostHook {
+ public:
+  explicit Hook(std::shared_ptr<bool> added) : added_(std::move(added)) {}
+
+  variable_list operator()(const variable_list& outputs, const variable_list& /*inputs*/) override {
+    *added_ = true;
+    return outputs;
+  }
+
+ private:
+  const std::shared_ptr<bool> added_;
+};
+
 AddedGradients::AddedGradients(const std::vector<at::Tensor>& parameters) {
   for (const at::Tensor& parameter : parameters) {
     if (!parameter.requires_grad()) continue;
-    const at::Tensor& gradient = parameter.grad();
-    known_.push_back({parameter, gradient, VersionOf(gradient)});
+    Watched watched{parameter, torch::autograd::impl::grad_accumulator(parameter),
+                    std::make_shared<bool>(false)};
+    watched.hook = watched.accumulator->add_post_hook(std::make_unique<Hook>(watched.added));
+    watched_.push_back(std::move(watched));
   }
 }
 
-int64_t AddedGradients::VersionOf(const at::Tensor& gradient) {
-  return gradient.defined() ? static_cast<int64_t>(gradient._version()) : -1;
+// An accumulator lives as long as anybody's graph does.
+AddedGradients::~AddedGradients() {
+  for (const Watched& watched : watched_) watched.accumulator->del_post_hook(watched.hook);
 }
 
 std::vector<at::Tensor> AddedGradients::Parameters() const {
   std::vector<at::Tensor> parameters;
-  for (const Known& known : known_) {
-    const at::Tensor& gradient = known.parameter.grad();
-    const bool same = gradient.unsafeGetTensorImpl() == known.gradient.unsafeGetTensorImpl() &&
-                      VersionOf(gradient) == known.version;
-    if (!same) parameters.push_back(known.parameter);
+  for (const Watched& watched : watched_) {
+    if (*watched.added) parameters.push_back(watched.parameter);
   }
   return parameters;
 }

@@ -6,29 +6,35 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "client/torch/base/autograd_node.h"
 
 namespace stowage {
 
-// Made before a step, of the parameters that it may add to. Not thread-safe.
+// Made before a step, of the parameters that it may add to: told by hooks on their gradient accumulators, which it holds.
+// Another backward on these parameters meanwhile counts, too. Throws what LibTorch throws; not thread-safe.
 class AddedGradients {
  public:
   explicit AddedGradients(const std::vector<at::Tensor>& parameters);
+  ~AddedGradients();
+  AddedGradients(const AddedGradients&) = delete;
+  AddedGradients& operator=(const AddedGradients&) = delete;
 
-  // Those whose gradient is another one since, or has been written to. O(parameters).
+  // Those whose accumulator has run since. O(parameters).
   std::vector<at::Tensor> Parameters() const;
 
  private:
-  struct Known {
+  class Hook;
+  struct Watched {
     at::Tensor parameter;
-    at::Tensor gradient;
-    int64_t version = 0;
+    NodePtr accumulator;
+    std::shared_ptr<bool> added;
+    uintptr_t hook = 0;
   };
-  static int64_t VersionOf(const at::Tensor& gradient);
 
-  std::vector<Known> known_;
+  std::vector<Watched> watched_;
 };
 
 // While it lasts, graphs that are made on these parameters leave their gradients as they are, and call no hook of their

@@ -36,7 +36,34 @@ class AddedGradientsTest : public testing::TestWithParam<std::string>, protected
     }
     return trained;
   }
+
+  // Bytes of those that it takes away.
+  Bytes DropGradients() {
+    int64_t bytes = 0;
+    for (const at::Tensor& parameter : network_.model.parameters()) {
+      if (!parameter.grad().defined()) continue;
+      bytes += static_cast<int64_t>(parameter.grad().nbytes());
+      parameter.mutable_grad().reset();
+    }
+    return Bytes(bytes);
+  }
+
+  // Gradients as parts of one tensor, as Megatron's are.
+  void JoinGradients() {
+    int64_t numbers = 0;
+    for (const at::Tensor& parameter : network_.model.parameters()) numbers += parameter.numel();
+    const at::Tensor all = at::zeros({numbers}, at::kFloat);
+    int64_t begin = 0;
+    for (const at::Tensor& parameter : network_.model.parameters()) {
+      if (!parameter.requires_grad() || parameter.scalar_type() != at::kFloat) continue;
+      parameter.mutable_grad() = all.narrow(0, begin, parameter.numel()).view(parameter.sizes());
+      begin += parameter.numel();
+    }
+  }
 };
+
+// What the parameters have for gradients when a step begins.
+enum class Start { kZeros, kPartsOfOne, kNoneAndAnArena, kNoneAndMeasured };
 
 // By an allocator with less and less room, so that memory runs out in the forward, in recomputes and in backwards.
 TEST_P(AddedGradientsTest, TheSecondTryAddsWhatTheFirstDidNot) {
@@ -53,40 +80,55 @@ TEST_P(AddedGradientsTest, TheSecondTryAddsWhatTheFirstDidNot) {
   Rewind();
   ASSERT_TRUE(PlainStep(network_.model, network_.input, network_.target).ok());
   const std::vector<int> hooked_once = hooked;
-  std::mt19937 random(3);
-  int failed = 0;
-  int between = 0;
-  for (int i = 0; i < 3; ++i) {
-    const Schedule schedule =
-        i == 0 ? StoreAllSchedule(chain) : RandomPersistentSchedule(chain, &random);
-    auto executor = Executor::Create(&network_.model, chain, schedule).value();
-    for (int share = 98; share > 10; share -= 8) {
-      SCOPED_TRACE(share);
-      Rewind();
-      hooked.assign(hooked.size(), 0);
-      const AddedGradients added(network_.model.parameters());
-      meter->SetLimit(meter->current() + Bytes(executor->prediction().peak.value() * share / 100));
-      const auto first = executor->Step(network_.input, network_.target);
-      meter->ClearLimit();
-      if (first.ok()) continue;
-      ASSERT_EQ(first.status().code(), absl::StatusCode::kResourceExhausted) << first.status();
-      ++failed;
-      const std::vector<at::Tensor> done = added.Parameters();
-      const auto count = static_cast<int64_t>(done.size());
-      if (count > 0 && count < Trained()) ++between;
-      absl::StatusOr<StepReport> second = absl::UnknownError("");
-      {
-        const LeavingGradients leaving(done);
-        second = least->Step(network_.input, network_.target);
+  for (const Start start :
+       {Start::kZeros, Start::kPartsOfOne, Start::kNoneAndAnArena, Start::kNoneAndMeasured}) {
+    SCOPED_TRACE(static_cast<int>(start));
+    if (start == Start::kPartsOfOne) JoinGradients();
+    std::mt19937 random(3);
+    int failed = 0;
+    int between = 0;
+    for (int i = 0; i < 3; ++i) {
+      const Schedule schedule =
+          i == 0 ? StoreAllSchedule(chain) : RandomPersistentSchedule(chain, &random);
+      auto executor = Executor::Create(&network_.model, chain, schedule).value();
+      MeasuredStep measured;
+      if (start == Start::kNoneAndMeasured) executor->MeasureInto(&measured);
+      for (int share = 98; share > 10; share -= 8) {
+        SCOPED_TRACE(share);
+        Rewind();
+        hooked.assign(hooked.size(), 0);
+        Bytes gradients;  // that the step makes, of zeros
+        if (start >= Start::kNoneAndAnArena) gradients = DropGradients();
+        const AddedGradients added(network_.model.parameters());
+        if (start == Start::kNoneAndAnArena) {  // the agent makes them
+          network_.model.EnsureGradients();
+          gradients = Bytes(0);
+        }
+        meter->SetLimit(meter->current() + gradients +
+                        Bytes(executor->prediction().peak.value() * share / 100));
+        const auto first = executor->Step(network_.input, network_.target);
+        meter->ClearLimit();
+        if (first.ok()) continue;
+        ASSERT_EQ(first.status().code(), absl::StatusCode::kResourceExhausted) << first.status();
+        ++failed;
+        const std::vector<at::Tensor> done = added.Parameters();
+        const auto count = static_cast<int64_t>(done.size());
+        if (count > 0 && count < Trained()) ++between;
+        absl::StatusOr<StepReport> second = absl::UnknownError("");
+        {
+          const LeavingGradients leaving(done);
+          second = least->Step(network_.input, network_.target);
+        }
+        ASSERT_TRUE(second.ok()) << second.status();
+        ExpectEqual(plain, After(*second));
+        EXPECT_EQ(hooked, hooked_once);
       }
-      ASSERT_TRUE(second.ok()) << second.status();
-      ExpectEqual(plain, After(*second));
-      EXPECT_EQ(hooked, hooked_once);
     }
+    EXPECT_GT(failed, 3);
+    // As where the last stages are what takes the memory.
+    const bool adds = GetParam() == "norm_cnn" || GetParam() == "plain_cnn";
+    if (adds && start != Start::kNoneAndMeasured) EXPECT_GT(between, 0);
   }
-  EXPECT_GT(failed, 3);
-  // As where the last stages are what takes the memory.
-  if (GetParam() == "norm_cnn" || GetParam() == "plain_cnn") EXPECT_GT(between, 0);
   // Accumulators are as they were.
   Rewind();
   const auto after = PlainStep(network_.model, network_.input, network_.target);
@@ -118,6 +160,39 @@ TEST(AddedGradients, KnowsFirstGradientsAndThoseThatAreAddedTo) {
   EXPECT_TRUE(other.grad().equal(at::full({2}, 2.0)));
   (some * 3).sum().backward();
   EXPECT_TRUE(some.grad().equal(before + 3));
+}
+
+TEST(AddedGradients, ZerosInPlaceOfNoneAreNotAdded) {
+  at::Tensor parameter = at::ones({2}).requires_grad_();
+  const AddedGradients added({parameter});
+  parameter.mutable_grad() = at::zeros({2});
+  EXPECT_TRUE(added.Parameters().empty());
+  parameter.sum().backward();
+  EXPECT_EQ(added.Parameters().size(), 1U);
+}
+
+TEST(AddedGradients, KnowsPartsOfOneTensorApart) {
+  const at::Tensor gradients = at::zeros({4});
+  std::vector<at::Tensor> parameters;
+  for (int i = 0; i < 2; ++i) {
+    parameters.push_back(at::ones({2}).requires_grad_());
+    parameters.back().mutable_grad() = gradients.narrow(0, 2 * i, 2);
+  }
+  const AddedGradients added(parameters);
+  parameters[1].sum().backward();
+  const std::vector<at::Tensor> found = added.Parameters();
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_TRUE(found[0].is_same(parameters[1]));
+}
+
+// Hooks of others stay.
+TEST(AddedGradients, TakesItsHooksAway) {
+  at::Tensor parameter = at::ones({2}).requires_grad_();
+  const AddedGradients outer({parameter});
+  const at::Tensor sum = parameter.sum();
+  { const AddedGradients inner({parameter}); }
+  sum.backward();
+  EXPECT_EQ(outer.Parameters().size(), 1U);
 }
 
 }  // namespace
