@@ -240,6 +240,7 @@ class Agent {
   BatchPlanner planner_;
   std::optional<AgreedPlanner> agreed_;  // with options.agreement
   int64_t steps_since_agreement_ = 0;
+  int64_t quiet_steps_ = 0;                // that ask nobody what was wished for
   std::optional<BatchSignature> to_tell_;  // of the plan of a step that not all has been heard of
   bool said_ = false;                      // how that step went
   int64_t steps_since_offer_ = 0;

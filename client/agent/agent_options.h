@@ -125,8 +125,9 @@ struct AgentOptions {
   // Of a job with many ranks, which plan as one: Plan, Refresh and Resume are then calls of all ranks,
   // Step plans nothing by itself, and what one rank finds out (DriftOptions, OutOfMemoryOptions) leads to
   // another plan of all, which all ranks make alike: before the next step where the agreement votes (a process group), else
-  // every `drift.window` steps. All ranks make equally many steps. The kill switch is for all ranks or none. Null: this rank
-  // is alone.
+  // every `drift.window` steps; where that step is of another shape, so many steps later again. A batch stays in memory until
+  // its whole step (Step) ends, as of `finish_step`, so that a graph's peak may be higher than planned by its inputs. All
+  // ranks make equally many steps. The kill switch is for all ranks or none. Null: this rank is alone.
   std::shared_ptr<PlanAgreement> agreement;
 
   // The kill switch, asked before each step: as long as it says true, or the environment variable is set

@@ -53,6 +53,10 @@ absl::Status Agent::AgreeBeforeStep(const Batch& batch, PlannedShape* shape) {
   to_tell_.reset();
   said_ = false;
   if (!heard.ok()) return heard.status();
+  if (quiet_steps_ > 0) {
+    --quiet_steps_;
+    return absl::OkStatus();
+  }
   return (*heard & kWantsPlan) != 0 ? AgreeOnReplan(batch, shape) : absl::OkStatus();
 }
 
@@ -72,6 +76,8 @@ absl::Status Agent::AgreeOnReplan(const Batch& batch, PlannedShape* shape) {
   const absl::StatusOr<std::vector<std::string>> all =
       options_.agreement->Gather(RequestOf(*shape));
   if (!all.ok()) return all.status();
+  // Where that leads to no plan, as all ranks see alike, none asks for a while; wishes stay.
+  quiet_steps_ = options_.drift.window;
   std::optional<PendingReplan> agreed;
   for (const std::string& text : *all) {
     const ReplanRequest request = ParseRequest(text);
@@ -84,6 +90,7 @@ absl::Status Agent::AgreeOnReplan(const Batch& batch, PlannedShape* shape) {
     agreed->host_memory = std::min(agreed->host_memory, request.replan->host_memory);
   }
   if (!agreed) return absl::OkStatus();
+  quiet_steps_ = 0;
   shape->pending = agreed;
   if (room_) room_ = std::min(*room_, agreed->budget);
   Replan(batch, shape);

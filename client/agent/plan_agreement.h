@@ -30,7 +30,8 @@ class PlanAgreement {
   // What rank 0 says; what others say is not looked at. Rules and errors as of Gather, by which it is done here.
   virtual absl::StatusOr<std::string> Broadcast(const std::string& mine);
 
-  // Of each element the greatest of all ranks, which must have equally many: INTERNAL otherwise. As Broadcast.
+  // Of each element the greatest of all ranks, which must have equally many: INTERNAL otherwise, but a process group
+  // does not look at that. As Broadcast.
   virtual absl::StatusOr<std::vector<int64_t>> Greatest(const std::vector<int64_t>& mine);
 
   // Whether words of a few bits can go round beside what the ranks do, so that one is said in every step: Say begins,

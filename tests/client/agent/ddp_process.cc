@@ -39,7 +39,7 @@ namespace {
 using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
 
 // So long others wait for a rank that is gone.
-constexpr std::chrono::seconds kPatience(10);
+constexpr std::chrono::seconds kPatience(60);
 
 // As the Reducer's own, and writes down which bucket goes out.
 class NotedAllreduce : public c10d::CommHookInterface {

@@ -2,8 +2,12 @@
 #ifndef STOWAGE_TESTS_CLIENT_AGENT_GLOO_GROUP_H_
 #define STOWAGE_TESTS_CLIENT_AGENT_GLOO_GROUP_H_
 
+#include <atomic>
 #include <chrono>
+#include <exception>
 #include <functional>
+#include <future>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
@@ -24,17 +28,32 @@ inline c10::intrusive_ptr<c10d::ProcessGroup> MakeGlooGroup(
       c10::make_intrusive<c10d::PrefixStore>(name, store), rank, ranks, options);
 }
 
-// Ranks as threads of this process, each with its group.
+// Ranks as threads of this process, each with its group; throws what one of them has thrown. `timeout` is for their
+// connections, too: all run when the first one begins with these.
 inline void OnGlooRanks(int ranks,
                         const std::function<void(int, c10::intrusive_ptr<c10d::ProcessGroup>)>& run,
                         std::chrono::milliseconds timeout = std::chrono::seconds(60)) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
+  std::promise<void> all_run;
+  const std::shared_future<void> begin = all_run.get_future().share();
+  std::atomic<int> running{0};
+  std::mutex mutex;
+  std::exception_ptr thrown;
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back(
-        [&, rank] { run(rank, MakeGlooGroup(store, "group", rank, ranks, timeout)); });
+    threads.emplace_back([&, rank, begin] {
+      try {
+        if (++running == ranks) all_run.set_value();
+        begin.wait();
+        run(rank, MakeGlooGroup(store, "group", rank, ranks, timeout));
+      } catch (...) {
+        const std::lock_guard<std::mutex> lock(mutex);
+        if (!thrown) thrown = std::current_exception();
+      }
+    });
   }
   for (std::thread& thread : threads) thread.join();
+  if (thrown) std::rethrow_exception(thrown);
 }
 
 }  // namespace stowage
