@@ -280,11 +280,13 @@ class Chain:
         if book is None or (ranks is not None and ranks.measuring):
             if book is None and len(self.books) >= MOST_SHAPES:
                 del self.books[next(iter(self.books))]
-            before = self._drifted.pop(shape, None)
+            before = self._drifted.pop(shape, None) or book
             book = self.books[shape] = self._new_book(inputs)
             if before is not None:
                 book.replans, book.out_of_memory = before.replans, before.out_of_memory
-                book.at_most_bytes = before.at_most_bytes
+                book.at_most_bytes, book.reduced_bytes = before.at_most_bytes, before.reduced_bytes
+                if before.lacked_memory and before.plan is not None:
+                    book.reduced_bytes = _states.less_than(before.plan)
             if self._records is not None and ranks is None:  # which all of them would have to have
                 self._take_record(book, (args, kwargs, shape[1:]))
         if ranks is not None:
@@ -376,11 +378,12 @@ class Chain:
         budget = self.budget_now(others_bytes)
         entry = self.resumed.take(self.name_of(book.profile, self._shape_of(book)), 1)
         _states.limit([book], entry)
-        if entry and book.at_most_bytes is not None:
-            least_bytes = book.profile.budget_bytes("least", recompute_only=True)
-            budget = min(book.profile.budget_bytes(budget, recompute_only=True), max(least_bytes, book.at_most_bytes))
-        elif book.at_most_bytes is not None and isinstance(budget, int):
-            budget = min(budget, book.at_most_bytes)
+        if book.at_most_bytes is not None:
+            at_most_bytes = book.at_most_bytes
+            if entry or not may_copy or not isinstance(budget, int):
+                at_most_bytes = max(book.profile.budget_bytes("least", recompute_only=True), at_most_bytes)
+                budget = book.profile.budget_bytes(budget, recompute_only=True)
+            budget = min(budget, at_most_bytes)
         known = None if may_copy else self._plan_of_state(book, entry, budget)
         if known is not None:
             plan, book.source = known, _states.SOURCE

@@ -38,14 +38,15 @@ def state_of(chain: Chain, error: Optional[BaseException]) -> Dict[str, Any]:
         if profile is None:
             continue
         lacked = book.lacked_memory or (error is not None and book is chain.last_book and is_out_of_memory(error))
-        at_most_bytes = book.reduced_bytes if book.at_most_bytes is None else book.at_most_bytes
-        if lacked and book.plan is not None:
-            at_most_bytes = less_than(book.plan)
-        entry: Dict[str, Any] = {"at_most_bytes": at_most_bytes}
+        # Under one schedule batches of several shapes have one entry.
+        entry = plans.setdefault(chain.name_of(profile, shape), {"at_most_bytes": None})
+        limits = [entry["at_most_bytes"], book.at_most_bytes, book.reduced_bytes]
         if book.plan is not None:
+            limits.append(less_than(book.plan) if lacked else None)
+            lacked = lacked or ("plan" in entry and entry["plan"] is None)
             entry.update(budget_bytes=book.plan.budget_bytes, digest=book.plan.digest, revision=book.plan.revision)
             entry["plan"] = None if lacked else book.plan.to_dict()
-        plans[chain.name_of(profile, shape)] = entry
+        entry["at_most_bytes"] = min([known for known in limits if known is not None], default=None)
     ranks = 1 if chain.ranks is None else chain.ranks.group.size
     return {"version": STATE_VERSION, "ranks": ranks, "plans": plans}
 

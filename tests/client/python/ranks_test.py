@@ -404,6 +404,25 @@ def test_memory_that_runs_out_on_one_rank(where, budget, seed):
     assert first[1] == second[1] and first[3] == second[3] != first[1]
 
 
+def lacks_memory_then_replans(rank):
+    pair = Pair(rank, "100%")
+    equal = [pair.step() for _ in range(3)]
+    if rank == 1:
+        pair.model[2].raises(out_of_memory(), 1)
+    equal += [pair.step() for _ in range(2)]
+    before = pair.training.plan
+    if rank == 0:  # which has not lacked any
+        pair.training.replan()
+    equal += [pair.step() for _ in range(3)]
+    after = pair.training.plan
+    return equal, after is not before, before.budget_bytes, after.budget_bytes
+
+
+def test_what_is_measured_anew_takes_no_more_than_before():
+    for equal, is_new, before_bytes, after_bytes in together(2, lacks_memory_then_replans):
+        assert all(equal) and is_new and after_bytes <= before_bytes
+
+
 def killed(rank, seed, how):
     pair = Pair(rank)
     for step in range(6):
@@ -472,7 +491,7 @@ def lacks_memory_in_backward(rank, seed):
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_memory_that_runs_out_in_a_backward_ends_all(seed):
-    first, second = outcomes(2, lacks_memory_in_backward, seed, group_s=8)
+    first, second = outcomes(2, lacks_memory_in_backward, seed)
     assert isinstance(second, Failed) and "memory" in str(second)
     assert isinstance(first, Failed) and "hangs" not in str(first)
 
@@ -525,7 +544,7 @@ def other_version(rank, ranks):
 
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_ranks_of_different_versions_are_refused(ranks):
-    found = outcomes(ranks, other_version, ranks, group_s=8)
+    found = outcomes(ranks, other_version, ranks)
     for rank, outcome in enumerate(found):
         assert isinstance(outcome, Failed)
         other = 0 if rank == ranks - 1 else ranks - 1

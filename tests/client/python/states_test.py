@@ -13,6 +13,7 @@ from networks import Mlp
 from processes import together
 from ranks_test import Pair, out_of_memory
 from stowage import _joint_version
+from stowage._states import name_of
 from stowage.planning import Profile
 from torch import nn
 
@@ -75,6 +76,45 @@ def test_after_memory_ran_out_a_restart_takes_less():
     assert second.source == "local" and second.plan.budget_bytes <= int(0.9 * plan.peak_bytes)
     third = again(second.state(), "100%")  # and so does the one after it
     assert third.source == "state" and third.plan.digest == second.plan.digest
+
+
+def test_what_a_restart_is_held_to_holds_for_its_later_plans():
+    first = trained(model_of("100%"))
+    model = model_of("100%")
+    model.stowage.load_state(first.state(out_of_memory()))
+    second = trained(model)
+    plan, chain = second.plan, second._chain
+    chain._note_drift(chain.last_book, "steps are slower")
+    third = trained(model)
+    assert third.plan is not plan and third.plan.budget_bytes <= int(0.9 * first.plan.peak_bytes)
+
+
+def test_the_least_limit_is_what_stays():
+    training = trained(model_of())
+    book = training._chain.last_book
+    book.at_most_bytes, book.reduced_bytes = 2000, 1000
+    for error in (None, out_of_memory()):
+        (entry,) = training.state(error)["plans"].values()
+        assert entry["at_most_bytes"] == 1000
+
+
+@pytest.mark.parametrize("lacking", [0, 1])
+def test_shapes_under_one_schedule_have_one_entry(lacking):
+    model = model_of()
+    trained(model)
+    outcome(model, step_on(torch.randn(16, WIDTH)), 3)
+    training = trained(model)
+    chain = training._chain
+    chain.name_of = lambda profile, shape: name_of(profile, None)
+    books = list(chain.books.values())
+    assert len(books) == 2
+    outcome(model, step_on(torch.randn(16, WIDTH)), 4)
+    assert all(book.plan is not None for book in books)
+    (entry,) = training.state()["plans"].values()
+    assert entry["plan"] is not None and entry["at_most_bytes"] is None
+    books[lacking].lacked_memory, books[1 - lacking].reduced_bytes = True, 1 << 40
+    (entry,) = training.state()["plans"].values()
+    assert entry["plan"] is None and entry["at_most_bytes"] == int(0.9 * books[lacking].plan.peak_bytes)
 
 
 def test_what_is_no_state_is_refused():
@@ -154,7 +194,7 @@ def lacks_memory_sharded(rank, at, states):
 
 @pytest.mark.skipif(not _joint_version.is_here(), reason="fully_shard is tested on PyTorch from 2.11 on")
 def test_memory_that_runs_out_under_fully_shard():
-    first, second = together(2, lacks_memory_sharded, 2, None, group_s=8)
+    first, second = together(2, lacks_memory_sharded, 2, None)
     assert "out of memory" in second[0] and "out of memory" not in first[0]
     before = second[1]
     third, fourth = together(2, lacks_memory_sharded, -1, [first[2], second[2]])
