@@ -93,7 +93,7 @@ TEST_P(AddedGradientsTest, TheSecondTryAddsWhatTheFirstDidNot) {
       auto executor = Executor::Create(&network_.model, chain, schedule).value();
       MeasuredStep measured;
       if (start == Start::kNoneAndMeasured) executor->MeasureInto(&measured);
-      for (int share = 98; share > 10; share -= 8) {
+      for (int share = 98; share > 10; share -= 11) {
         SCOPED_TRACE(share);
         Rewind();
         hooked.assign(hooked.size(), 0);
@@ -127,7 +127,9 @@ TEST_P(AddedGradientsTest, TheSecondTryAddsWhatTheFirstDidNot) {
     EXPECT_GT(failed, 3);
     // As where the last stages are what takes the memory.
     const bool adds = GetParam() == "norm_cnn" || GetParam() == "plain_cnn";
-    if (adds && start != Start::kNoneAndMeasured) EXPECT_GT(between, 0);
+    if (adds && start != Start::kNoneAndMeasured) {
+      EXPECT_GT(between, 0);
+    }
   }
   // Accumulators are as they were.
   Rewind();
@@ -136,7 +138,8 @@ TEST_P(AddedGradientsTest, TheSecondTryAddsWhatTheFirstDidNot) {
   ExpectEqual(plain, After(*after));
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, AddedGradientsTest, testing::ValuesIn(TestNetworkNames()),
+INSTANTIATE_TEST_SUITE_P(Networks, AddedGradientsTest,
+                         testing::Values("plain_cnn", "norm_cnn", "mlp", "tied"),
                          [](const auto& network) { return network.param; });
 
 TEST(AddedGradients, KnowsFirstGradientsAndThoseThatAreAddedTo) {
