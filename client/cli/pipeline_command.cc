@@ -235,7 +235,7 @@ Command PipelineCommand() {
                   RunPipeline,
                   {"pipeline --profile=p.json --devices=4 --microbatches=16 --budget=least",
                    "pipeline --profile=p.json --devices=2 --microbatches=8 --budget=8GiB,6GiB "
-                   "--last_layers=8,20 --format=json"}};
+                   "--last_layers=8,12 --format=json"}};
   command.meanings = {
       {"budget",
        "memory of a device for activations, their gradients and workspaces: bytes (\"8GiB\"), one "
