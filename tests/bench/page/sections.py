@@ -106,6 +106,8 @@ def sections(quick, out):
         made("cluster", "A cluster's days on paper", "cluster_days", [], [], "Assumptions: `day_model.h`. Nothing is measured."),
         made("agent", "What the agent costs", "agent_times", [], ["resnet18", 32, 2, 1, "100%"],
              "Time outside the schedule in each step, and time to the first planned step.", runs=3),
+        made("agreement", "Ranks that agree on a plan", "agreement_times", [], ["4", "10", "2", "100"],
+             "Threads as ranks over gloo; more ranks are simulated, by what a message took here."),
         made("equality", "Training by plans equals plain training", "train_equality", [],
              ["--networks=vgg11", "--forms=chain", "--types=float32"],
              "Five plans each on small images, two of which may copy; float32, and bfloat16 by autocast. `equal`: plans whose loss, gradients, "
