@@ -30,10 +30,6 @@ class StopSignals {
   sigset_t set_;
 };
 
-// Health says no, connections are told to take no new calls, open ones are answered, at most for
-// `timeout`.
-DrainResult Drain(std::chrono::nanoseconds timeout, RpcServer* server, PlanningService* planning);
-
 // Waits for a signal, then drains.
 void DrainOnSignal(const StopSignals& signals, std::chrono::nanoseconds timeout, RpcServer* server,
                    PlanningService* planning, Log* log);
