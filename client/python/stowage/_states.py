@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 STATE_VERSION = 1
 SOURCE = "state"  # of a plan that came by a state
 LESS = 0.9  # of a plan's peak, where memory ran out by it
+NEAR = 0.02  # budgets that differ by less of it are one: what else takes memory is not the same in two processes
 
 
 def name_of(profile: Profile, shape: Any) -> str:
@@ -83,12 +84,12 @@ def limit(books: Sequence[Book], entry: Mapping[str, Any]) -> None:
 
 
 def plan_in(entry: Mapping[str, Any], profile: Profile, budget_bytes: int) -> Optional[Plan]:
-    """The plan of then, if it was one within the same budget and is one under the costs of now."""
-    if entry.get("plan") is None or entry.get("budget_bytes") != budget_bytes:
-        return None
+    """The plan of then, if it was one within about this budget, and is one within it under the costs of now."""
     try:
-        plan = profile.plan_from_dict(entry["plan"], recompute_only=True)
-    except (StowageError, TypeError, ValueError):
+        if abs(int(entry["budget_bytes"]) - budget_bytes) > NEAR * budget_bytes:
+            return None
+        plan = profile.plan_from_dict({**entry["plan"], "budget_bytes": budget_bytes}, recompute_only=True)
+    except (KeyError, StowageError, TypeError, ValueError):
         return None
     return plan if plan.digest == entry.get("digest") and plan.peak_bytes <= budget_bytes else None
 

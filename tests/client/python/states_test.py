@@ -52,6 +52,16 @@ def test_a_restart_goes_on_by_its_plan(monkeypatch):
     assert second.state()["plans"].keys() == state["plans"].keys()
 
 
+@pytest.mark.parametrize("share, source", [(0.99, "state"), (1.01, "state"), (0.97, "local"), (1.03, "local")])
+def test_what_else_takes_memory_may_differ_a_little(share, source):
+    first = trained(model_of())
+    state = first.state()
+    (entry,) = state["plans"].values()
+    entry["budget_bytes"] = int(share * entry["budget_bytes"])
+    second = again(state)
+    assert second.source == source and second.plan.budget_bytes == first.plan.budget_bytes
+
+
 def test_another_budget_is_planned_anew():
     first = trained(model_of())
     second = again(first.state(), "80%")
