@@ -40,10 +40,11 @@ function(stowage_library name)
   stowage_install_library(${name})
 endfunction()
 
-# stowage_torch_test_library(...): the same for tests, compiled with their precompiled torch header.
+# stowage_torch_test_library(...): the same for tests with LibTorch, whose headers are read once for all sources. Optimised as the
+# product is: benchmarks link it, and of a function that several objects have, the linker takes any.
 function(stowage_torch_test_library name)
   stowage_library(${name} ${ARGN})
-  stowage_torch_test_pch(${name})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${STOWAGE_UNITY} UNITY_BUILD_BATCH_SIZE ${STOWAGE_UNITY_BATCH})
 endfunction()
 
 # stowage_binary(name SOURCES main.cc DEPS direct ...)
@@ -91,10 +92,10 @@ function(stowage_python_module name)
   _stowage_record(${name} ${arg_DEPS} pybind11::module)
 endfunction()
 
-# What runs for moments is compiled for moments.
-function(_stowage_quick name)
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
-endfunction()
+# What runs for moments is compiled for moments: STOWAGE_TEST_OPTIONS are those of tests, STOWAGE_LOOP_OPTIONS those of tests that
+# go through all cases of a kind themselves. The warnings that take an optimiser come in the sanitizers' builds.
+set(STOWAGE_TEST_OPTIONS $<$<CONFIG:Release>:-O0>)
+set(STOWAGE_LOOP_OPTIONS $<$<CONFIG:Release>:-O1>)
 
 # The compiler takes a precompiled header only with the -fPIC that it was made with, not with a program's -fPIE.
 function(_stowage_reuse_pch name pch)
@@ -105,14 +106,15 @@ endfunction()
 
 # stowage_torch_test_pch(name): compiles a target as tests with LibTorch are, with their precompiled header.
 function(stowage_torch_test_pch name)
-  _stowage_quick(${name})
+  target_compile_options(${name} PRIVATE ${STOWAGE_TEST_OPTIONS})
   target_compile_definitions(${name} PRIVATE GTEST_HAS_PTHREAD=1)  # as what links GoogleTest has it
   _stowage_reuse_pch(${name} stowage_torch_pch)
 endfunction()
 
-# stowage_test(name SOURCES x_test.cc DEPS direct ... [TIMEOUT s]): a GoogleTest binary, one ctest entry.
+# stowage_test(name [TORCH|LOOPS] [NO_MAIN] SOURCES x_test.cc DEPS direct ... [TIMEOUT s]): a GoogleTest binary, one ctest entry.
+# LOOPS: it takes seconds of its own loops, and is optimised. The precompiled header is that of what it links.
 function(stowage_test name)
-  cmake_parse_arguments(arg "TORCH;NO_MAIN" "TIMEOUT" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(arg "TORCH;LOOPS;NO_MAIN" "TIMEOUT" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   _stowage_program(${name})
   target_compile_definitions(${name} PRIVATE STOWAGE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
@@ -124,11 +126,18 @@ function(stowage_test name)
   if(arg_TORCH)
     stowage_torch_test_pch(${name})
   else()
-    _stowage_quick(${name})
+    set(pch stowage_test_pch)
+    set(options ${STOWAGE_TEST_OPTIONS})
+    if(arg_LOOPS)
+      set(pch stowage_loop_pch)
+      set(options ${STOWAGE_LOOP_OPTIONS})
+    elseif(arg_DEPS MATCHES "gRPC::grpc|stowage_(client_rpc|codec|proto|rpc)(;|$)")
+      set(pch stowage_rpc_pch)
+    endif()
     # What gRPC and hiredis bring to their users, the precompiled header has for all.
-    target_compile_options(${name} PRIVATE -pthread)
+    target_compile_options(${name} PRIVATE ${options} -pthread)
     target_compile_definitions(${name} PRIVATE _FILE_OFFSET_BITS=64)
-    _stowage_reuse_pch(${name} stowage_test_pch)
+    _stowage_reuse_pch(${name} ${pch})
   endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)

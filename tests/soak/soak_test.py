@@ -53,7 +53,7 @@ def main():
     code, resumed = soak(folder, {"good": "true", "new": "true"}, "--resume", "--jobs=2")
     lines = [line for line in resumed.splitlines() if line.startswith("| solvers with") and line.count("|") == 8]
     assert len(lines) == len(done["done"]) + 1 and all(line.endswith("| another |") != ("generic" in line) for line in lines), resumed
-    assert "Not run to their end: processors, load, fuzz, faults." in resumed, resumed
+    assert "Not run to their end: includes, processors, load, fuzz, faults." in resumed, resumed
 
     # What failed runs again where that is asked for, and so does nothing else.
     code, mended = soak(folder, {"good": "true"}, "--resume", "--again")

@@ -196,7 +196,7 @@ def measure(name, only, of):
             raise Failure("does not compile")
         tests = version.build / "tests/client"
         wanted = ["-R", only] if only else []
-        call(log, "ctest", "--test-dir", tests, "--output-on-failure", "--timeout", "600", *wanted)
+        call(log, "ctest", "--test-dir", tests, "--output-on-failure", "--timeout", "600", "--parallel", os.cpu_count(), *wanted)
         result.update(read_log((tests / "Testing/Temporary/LastTest.log").read_text(errors="replace")))
     except Failure as failure:
         result["failure"] = str(failure)

@@ -14,7 +14,7 @@ namespace stowage {
 namespace {
 
 // Of the memory left, as far as the allocator can hand it out: one after the other.
-constexpr double kShares[] = {1, 0.94, 0.85};
+constexpr double kTriedShares[] = {1, 0.94, 0.85};
 constexpr int64_t kMostDoublings = 12;
 
 // How long a step took where the batch was trained; nothing where it does not fit.
@@ -110,7 +110,7 @@ class BatchSearch {
     const absl::StatusOr<Profile> profile = network.Measure(options);
     if (!profile.ok()) return NoneIfTooLittle(profile.status());
     const Instance instance(profile->problem, may_move ? std::optional(link_) : std::nullopt);
-    for (const double share : kShares) {
+    for (const double share : kTriedShares) {
       device_->EmptyCache();
       const Bytes left = memory_ - device->meter()->block_bytes();
       const Bytes budget(static_cast<int64_t>(static_cast<double>(left.value()) * share));

@@ -18,7 +18,7 @@ namespace {
 // Of the evaluator's peak.
 constexpr double kTolerance = 0.01;
 
-const std::vector<AskedPlan>& PlansFor(Form form) {
+const std::vector<AskedPlan>& ComparedPlans(Form form) {
   static const auto* const kChain = new std::vector<AskedPlan>{{"", 0.6, false},
                                                                {"optimal_persistent", 0.7, false},
                                                                {"revolve", 0.9, false},
@@ -116,7 +116,7 @@ absl::StatusOr<EqualityRow> ComputeEqualityRow(const NetworkChoice& choice, Form
   const absl::StatusOr<std::unique_ptr<TrainedNetwork>> network =
       TrainedNetwork::Make(choice, form);
   if (!network.ok()) return network.status();
-  return Equality(**network, patience).Compute(PlansFor(form));
+  return Equality(**network, patience).Compute(ComparedPlans(form));
 }
 
 std::string EqualityHeader() {

@@ -16,7 +16,7 @@
 namespace stowage {
 namespace {
 
-double Over(Nanos a, Nanos b) {
+double Ratio(Nanos a, Nanos b) {
   return static_cast<double>(a.value()) / static_cast<double>(b.value());
 }
 
@@ -75,7 +75,7 @@ class GainMeasurement {
     row->segments = static_cast<int>(best) + 1;
     row->memory = (*times)[best].peak;
     row->plain_memory = (*times)[0].peak;
-    row->over_plain = Over(TimeOf((*times)[best]), TimeOf((*times)[0]));
+    row->over_plain = Ratio(TimeOf((*times)[best]), TimeOf((*times)[0]));
     const absl::StatusOr<Simulation> predicted =
         Evaluator(profile_.problem).Run(SequentialSchedule(chain(), row->segments));
     if (!predicted.ok()) return predicted.status();
@@ -101,7 +101,7 @@ class GainMeasurement {
     Gain gain;
     gain.wall = SpreadOf(Less1(Ratios(times[0].wall, times[rival].wall)));
     gain.cpu = SpreadOf(Less1(Ratios(times[0].cpu, times[rival].cpu)));
-    gain.modelled = Over(makespans_[0], makespans_[rival]) - 1;
+    gain.modelled = Ratio(makespans_[0], makespans_[rival]) - 1;
     gain.peak = times[rival].peak;
     return gain;
   }

@@ -14,7 +14,7 @@
 namespace stowage {
 namespace {
 
-const std::vector<AskedPlan>& PlansFor(Form form) {
+const std::vector<AskedPlan>& TimedPlans(Form form) {
   static const auto* const kChain = new std::vector<AskedPlan>{{"", 0.8, false},
                                                                {"", 0.5, false},
                                                                {"revolve", 0.6, false},
@@ -171,7 +171,7 @@ absl::StatusOr<std::vector<StepTimeRow>> MeasureStepTimes(const NetworkChoice& c
       TrainedNetwork::Make(choice, form);
   if (!network.ok()) return network.status();
   StepTimeMeasurement measurement(**network, options);
-  absl::Status status = measurement.Prepare(PlansFor(form));
+  absl::Status status = measurement.Prepare(TimedPlans(form));
   if (status.ok()) status = measurement.Run();
   if (!status.ok()) return status;
   return measurement.Rows(choice.name, form);

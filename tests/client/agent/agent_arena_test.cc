@@ -17,14 +17,13 @@
 #include "tests/client/torch/test_graphs.h"
 #include "tests/client/torch/test_networks.h"
 #include "tests/client/torch/training_outcome.h"
+#include "tests/support/units.h"
 
 namespace stowage {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
-
-constexpr int64_t kMiB = int64_t{1} << 20;
 
 class AgentArenaTest : public ::testing::Test {
  protected:

@@ -29,8 +29,6 @@ namespace {
 
 using Arguments = std::vector<c10::IValue>;
 
-const c10::Device kDevice(kTestDeviceType, 0);
-
 bool OnDevice(const at::Tensor& tensor) {
   return tensor.defined() && tensor.device().type() == kTestDeviceType;
 }

@@ -36,8 +36,6 @@
 namespace stowage {
 namespace {
 
-const c10::Device kDevice(kTestDeviceType, 0);
-
 std::atomic<int64_t> waits{0};
 // Where LibTorch has no hook for it, the device needs no initialisation.
 std::atomic<bool> initialised{!STOWAGE_LAZY_INIT_BY_DEVICE};
@@ -53,7 +51,7 @@ RefusalLog& Refusals() {
 class DeviceGenerator final : public c10::GeneratorImpl {
  public:
   DeviceGenerator()
-      : c10::GeneratorImpl(kDevice, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)) {}
+      : c10::GeneratorImpl(kTestDevice, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)) {}
 
   uint64_t Next() {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -117,7 +115,7 @@ class DeviceAllocator final : public c10::Allocator {
       // How much, only those are told who ask: words are for people.
       TORCH_CHECK_WITH(OutOfMemoryError, false, "the test device is out of memory");
     }
-    return {data, data, &Free, kDevice};
+    return {data, data, &Free, kTestDevice};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &Free; }
 #if STOWAGE_ALLOCATOR_COPIES
@@ -137,8 +135,8 @@ constexpr size_t kPoolStreams = 8;
 class DeviceGuardImpl final : public c10::impl::DeviceGuardImplInterface {
  public:
   c10::DeviceType type() const override { return kTestDeviceType; }
-  c10::Device exchangeDevice(c10::Device) const override { return kDevice; }
-  c10::Device getDevice() const override { return kDevice; }
+  c10::Device exchangeDevice(c10::Device) const override { return kTestDevice; }
+  c10::Device getDevice() const override { return kTestDevice; }
   void setDevice(c10::Device) const override {}
   void uncheckedSetDevice(c10::Device) const noexcept override {}
   c10::Stream getStream(c10::Device) const noexcept override { return Stream(); }
@@ -146,7 +144,7 @@ class DeviceGuardImpl final : public c10::impl::DeviceGuardImplInterface {
   c10::Stream getStreamFromGlobalPool(c10::Device, bool) const override {
     static auto* const given = new std::atomic<size_t>(0);
     const auto id = static_cast<c10::StreamId>(1 + (*given)++ % kPoolStreams);
-    return c10::Stream(c10::Stream::UNSAFE, kDevice, id);
+    return c10::Stream(c10::Stream::UNSAFE, kTestDevice, id);
   }
   c10::Stream exchangeStream(c10::Stream) const noexcept override { return Stream(); }
   c10::DeviceIndex deviceCount() const noexcept override { return 1; }
@@ -182,7 +180,7 @@ class DeviceGuardImpl final : public c10::impl::DeviceGuardImplInterface {
 #endif
 
  private:
-  static c10::Stream Stream() { return c10::Stream(c10::Stream::DEFAULT, kDevice); }
+  static c10::Stream Stream() { return c10::Stream(c10::Stream::DEFAULT, kTestDevice); }
 };
 
 // When the process starts: autograd makes threads for the devices that there are at its first backward.
@@ -203,7 +201,7 @@ struct DeviceHooks final : at::PrivateUse1HooksInterface {
   {
     return Generator();
   }
-  at::Device getDeviceFromPtr(void*) const override { return kDevice; }
+  at::Device getDeviceFromPtr(void*) const override { return kTestDevice; }
 };
 #endif
 
@@ -270,7 +268,7 @@ at::Generator NextNumbers(const at::Generator& generator) {
 TestDevice::TestDevice(std::optional<TransferModel> link, Bytes host_memory)
     : link_(link, host_memory, SystemMemory()),
       meter_(std::make_unique<SharedPeaksMeter>(std::make_unique<CacheFigures>())),
-      copies_(kDevice, &CopyOn) {
+      copies_(kTestDevice, &CopyOn) {
   if (one_channel()) copies_.ShareOneStream();
 }
 

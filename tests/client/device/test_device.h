@@ -33,6 +33,7 @@
 namespace stowage {
 
 inline constexpr c10::DeviceType kTestDeviceType = c10::DeviceType::PrivateUse1;
+inline const c10::Device kTestDevice(kTestDeviceType, 0);
 
 class TestDevice final : public ExecutionDevice {
  public:
@@ -46,7 +47,7 @@ class TestDevice final : public ExecutionDevice {
   // both.
   static void Register();
 
-  c10::Device device() const override { return c10::Device(kTestDeviceType, 0); }
+  c10::Device device() const override { return kTestDevice; }
   MemoryMeter* meter() override { return meter_.get(); }
   Bytes granularity() const override {
     return Bytes(static_cast<int64_t>(BlockCache::kGranularity));

@@ -73,7 +73,7 @@ TestGraph Mixed() {
           torch::randint(5, {3}, torch::kLong)};
 }
 
-TestGraph GradKernels() {
+TestGraph GradKernelsGraph() {
   GraphModel model("grad_kernels");
   const auto by_grad_mode = [](const std::vector<at::Tensor>& x) {
     return at::GradMode::is_enabled() && x[0].requires_grad() ? (x[0] / 3) * 0.7 : x[0] * (0.7 / 3);
@@ -131,7 +131,7 @@ TestGraph Decoder(c10::Device device) {
 TestGraph MakeTestGraph(const std::string& name, c10::Device device) {
   torch::manual_seed(1);
   if (name == "mixed") return Mixed();
-  if (name == "grad_kernels") return GradKernels();
+  if (name == "grad_kernels") return GradKernelsGraph();
   if (name == "decoder") return Decoder(device);
   return FromImages(name, name == "resnet18" ? 96 : 16, device);
 }

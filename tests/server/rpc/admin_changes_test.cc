@@ -22,8 +22,6 @@ namespace {
 
 using ::testing::NiceMock;
 
-constexpr int64_t kTight = 1500;
-
 class AdminChangesTest : public ::testing::Test {
  protected:
   AdminChangesTest() {

@@ -15,8 +15,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int64_t kTight = 1500;
-
 Profile ProfileOf(int stages) {
   ProfileShape shape;
   shape.stages = stages;

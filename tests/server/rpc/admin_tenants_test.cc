@@ -16,8 +16,6 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr int64_t kTight = 1500;
-
 struct AuditFile {
   AuditFile() : log(*AuditLog::Open({folder.PathOf("audit")})) {}
   ~AuditFile() {

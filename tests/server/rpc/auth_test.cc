@@ -12,8 +12,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-constexpr int64_t kTight = 1500;
-
 class AuthTest : public ::testing::Test {
  protected:
   CredentialFolder folder_;

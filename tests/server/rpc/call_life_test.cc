@@ -12,8 +12,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr int64_t kTight = 1500;
-
 TEST(CallLife, ADeadlineStopsTheSolve) {
   EXPECT_TRUE(WithinSomeTime(milliseconds(150), [](milliseconds time) {
     RpcFixture fixture(true);

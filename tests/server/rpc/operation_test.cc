@@ -10,8 +10,6 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr int64_t kTight = 1500;
-
 std::string TrailingId(const grpc::ClientContext& context) {
   const auto& trailers = context.GetServerTrailingMetadata();
   const auto found = trailers.find("x-request-id");

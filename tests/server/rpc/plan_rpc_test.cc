@@ -7,8 +7,6 @@
 namespace stowage::testing {
 namespace {
 
-constexpr int64_t kTight = 1500;
-
 TEST(PlanRpc, ComputeThenGet) {
   RpcFixture fixture;
   v1::ComputePlanResponse computed;

@@ -8,8 +8,6 @@
 namespace stowage::testing {
 namespace {
 
-constexpr int64_t kTight = 1500;
-
 class ReportRpcTest : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -24,6 +25,9 @@
 #include "tests/server/support/profiles.h"
 
 namespace stowage::testing {
+
+// A budget below plain training of the profiles of tests.
+inline constexpr int64_t kTight = 1500;
 
 class RpcFixture {
  public:

@@ -18,7 +18,6 @@
 namespace stowage::testing {
 namespace {
 
-constexpr int64_t kTight = 1500;
 constexpr size_t kLargest = size_t{16} << 20;
 
 // A request of 16 MiB, of which the chain is but a small part.

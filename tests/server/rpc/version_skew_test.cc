@@ -9,7 +9,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr int64_t kTight = 1500;
 constexpr char kCompute[] = "/stowage.v1.PlanService/ComputePlan";
 
 // Of a field that no version of the contract has had: number 900, some text; and 901, a varint.

@@ -14,8 +14,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr int64_t kTight = 1500;
-
 v1::WatchPlanRequest WatchRequestFor(const Profile& profile, int64_t budget_bytes) {
   v1::WatchPlanRequest request;
   *request.mutable_profile() = ToProto(profile);

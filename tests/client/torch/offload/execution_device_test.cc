@@ -17,6 +17,7 @@
 #include "client/torch/offload/simulated_device.h"
 #include "tests/client/device/test_device.h"
 #include "tests/client/device/training_devices.h"
+#include "tests/support/units.h"
 #ifdef STOWAGE_TORCH_CUDA
 #include "client/torch/cuda/cuda_device.h"
 #endif
@@ -27,7 +28,6 @@ namespace {
 using testing::HasSubstr;
 
 constexpr TensorKind kSaved = TensorKind::kSaved;
-constexpr int64_t kMiB = int64_t{1} << 20;
 
 TransferModel Link(int64_t bytes_per_second, bool full_duplex = false, int64_t host = 64 * kMiB) {
   const CopyCost cost{bytes_per_second, Nanos(1000)};

@@ -18,12 +18,12 @@
 #include "client/torch/memory/tracking_allocator.h"
 #include "client/torch/offload/host_copies.h"
 #include "client/torch/offload/host_pool.h"
+#include "tests/support/units.h"
 
 namespace stowage {
 namespace {
 
 constexpr TensorKind kSaved = TensorKind::kSaved;
-constexpr int64_t kMiB = int64_t{1} << 20;
 
 TransferModel Link(int64_t bytes_per_second, bool full_duplex = false) {
   const CopyCost cost{bytes_per_second, Nanos(1000)};

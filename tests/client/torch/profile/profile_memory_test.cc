@@ -9,13 +9,12 @@
 #include "client/torch/profile/chain_profiler.h"
 #include "tests/client/device/test_device.h"
 #include "tests/client/device/training_devices.h"
+#include "tests/support/units.h"
 
 namespace stowage {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr int64_t kMiB = int64_t{1} << 20;
 
 class ProfileMemoryTest : public testing::Test {
  protected:

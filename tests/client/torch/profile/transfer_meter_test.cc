@@ -18,13 +18,12 @@
 #include "client/torch/profile/chain_profiler.h"
 #include "client/torch/profile/line_fit.h"
 #include "tests/client/torch/profile/clocked_device.h"
+#include "tests/support/units.h"
 
 namespace stowage {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr int64_t kMiB = int64_t{1} << 20;
 
 HostPool::Source SystemMemory() {
   return {[](size_t n) { return std::aligned_alloc(64, n); }, [](void* data) { std::free(data); }};
