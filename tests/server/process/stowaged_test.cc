@@ -241,16 +241,18 @@ TEST(Stowaged, ADrainSendsNewCallsElsewhereWhileOpenOnesGoOn) {
 
 // A watch of health has no end.
 TEST(Stowaged, WhoOnlyWatchesHoldsUpNoDrain) {
-  ChildProcess child(FreePorts());
+  std::vector<std::string> command = FreePorts();
+  command.emplace_back("--drain_timeout=16s");
+  ChildProcess child(command);
   const auto [address, metrics] = Ready(&child);
   const auto channel = grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
   auto watch = std::async(std::launch::async, [&channel] {
     grpc::ByteBuffer first;
-    return RawCall(channel, "/grpc.health.v1.Health/Watch", "", &first);
+    return RawCall(channel, "/grpc.health.v1.Health/Watch", "", &first, seconds(10));
   });
   ASSERT_EQ(watch.wait_for(milliseconds(500)), std::future_status::timeout);
   child.Signal(SIGTERM);
-  EXPECT_EQ(child.Wait(seconds(15)), 0) << "half of --drain_timeout";
+  EXPECT_EQ(child.Wait(seconds(8)), 0) << "half of --drain_timeout";
 }
 
 TEST(Stowaged, AHangUpEndsNothing) {

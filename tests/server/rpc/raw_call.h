@@ -15,11 +15,12 @@ namespace stowage::testing {
 // A unary call of bytes.
 inline grpc::Status RawCall(const std::shared_ptr<grpc::Channel>& channel,
                             const std::string& method, const std::string& request,
-                            grpc::ByteBuffer* response) {
+                            grpc::ByteBuffer* response,
+                            std::chrono::seconds timeout = std::chrono::seconds(20)) {
   grpc::Slice slice(request);
   const grpc::ByteBuffer buffer(&slice, 1);
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+  context.set_deadline(std::chrono::system_clock::now() + timeout);
   std::promise<grpc::Status> done;
   grpc::GenericStub(channel).UnaryCall(
       &context, method, grpc::StubOptions(), &buffer, response,
