@@ -173,9 +173,9 @@ class Training:
         return _states.state_of(self._chain, error)
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Before the first step of a restart: what was planned within about the same budget is planned by no solver once more, if
-        it still fits what the first step measures. A job of another number of ranks plans anew, once. Raises InvalidArgument
-        for what state() has not returned, FailedPrecondition after the first step."""
+        """Before the first step of a restart: what was planned within about the same budget is planned by no solver again,
+        if it still fits what the first step measures. A job of another number of ranks plans anew, once. Raises
+        InvalidArgument for what state() has not returned, FailedPrecondition after the first step."""
         if self._chain.books:
             raise FailedPrecondition("load_state: the training has begun")
         self._chain.resumed = _states.Resumed(state)
