@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "client/rpc/status_of.h"
 #include "proto/codec/grpc_status.h"
 
 namespace stowage {
@@ -173,12 +174,6 @@ class FallbackConnection : public PlanConnection {
   }
 
  private:
-  static const absl::Status& StatusOf(const absl::Status& status) { return status; }
-  template <class T>
-  static const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
-    return result.status();
-  }
-
   // The primary's answer.
   template <class Result>
   Result Noted(Result result) {

@@ -2,30 +2,19 @@
 
 #include <grpcpp/create_channel.h>
 #include <grpcpp/support/channel_arguments.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <limits>
 #include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "client/rpc/error_hints.h"
+#include "client/rpc/fork_guard.h"
 #include "solvers/planner.h"
 
 namespace stowage {
 namespace {
-
-// The process that first used gRPC here. Its threads and locks do not exist in a child, whichever
-// channel is used there.
-std::atomic<pid_t> grpc_process{0};
-
-bool InForkedChild() {
-  pid_t expected = 0;
-  const pid_t self = getpid();
-  return !grpc_process.compare_exchange_strong(expected, self) && expected != self;
-}
 
 grpc::ChannelArguments Arguments(const GrpcOptions& options) {
   grpc::ChannelArguments arguments;
@@ -51,24 +40,22 @@ grpc::ChannelArguments Arguments(const GrpcOptions& options) {
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // How calls are spread is said here, not by a text record of the name.
   arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
-  if (IsSpread(options.address)) {
+  if (IsSpread(options.address)) {  // by a resolver of its own: see MakeGrpcConnection
     arguments.SetServiceConfigJSON(R"({"loadBalancingConfig":[{"round_robin":{}}]})");
   }
   if (!options.tls.server_name.empty()) arguments.SetSslTargetNameOverride(options.tls.server_name);
   return arguments;
 }
 
-// How long to wait for a connection.
-GrpcChannel::Clock::duration Patience(const GrpcOptions& options,
-                                      GrpcChannel::Clock::time_point deadline,
-                                      GrpcChannel::Clock::time_point reach_by) {
+}  // namespace
+
+GrpcChannel::Clock::duration ConnectPatience(const GrpcOptions& options, const CallOptions& call) {
   using Duration = GrpcChannel::Clock::duration;
   const auto now = GrpcChannel::Clock::now();
-  const auto limit = std::min(now + (deadline - now) / 2, reach_by);
+  const auto deadline = call.has_deadline() ? call.deadline : now + options.default_timeout;
+  const auto limit = std::min(now + (deadline - now) / 2, call.reach_by);
   return std::clamp<Duration>(limit - now, Duration::zero(), options.connect_timeout);
 }
-
-}  // namespace
 
 GrpcChannel::~GrpcChannel() {
   // Tearing a channel down takes threads that a forked child does not have: there it is left alone.
@@ -87,17 +74,13 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> GrpcChannel::Begin(int64_t bytes,
         absl::StrCat("the request has ", bytes, " bytes: ", LimitWords(options_)));
   }
   if (absl::Status status = CheckGrpcOptions(options_); !status.ok()) return status;
-  if (InForkedChild()) {
-    return absl::FailedPreconditionError(
-        "this process was forked from one that had used gRPC already: open connections after "
-        "forking");
-  }
+  if (InForkedChild()) return ForkedChildError();
   if (options.cancel && options.cancel->cancelled()) return absl::CancelledError("cancelled");
   const absl::StatusOr<std::string> token = token_.Get();
   if (!token.ok()) return token.status();
   const Clock::time_point deadline =
       options.has_deadline() ? options.deadline : Clock::now() + options_.default_timeout;
-  auto channel = Connect(Patience(options_, deadline, options.reach_by), options.cancel.get());
+  auto channel = Connect(ConnectPatience(options_, options), options.cancel.get());
   if (!channel.ok()) return Explain(channel.status(), options_);
   context->set_deadline(std::chrono::system_clock::now() + (deadline - Clock::now()));
   if (!token->empty()) context->AddMetadata("authorization", absl::StrCat("Bearer ", *token));

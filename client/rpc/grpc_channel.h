@@ -59,6 +59,9 @@ class GrpcChannel {
   std::shared_ptr<grpc::Channel> channel_;
 };
 
+// How long a call may wait for a connection, counted from now: see GrpcOptions::connect_timeout.
+GrpcChannel::Clock::duration ConnectPatience(const GrpcOptions& options, const CallOptions& call);
+
 }  // namespace stowage
 
 #endif  // STOWAGE_CLIENT_RPC_GRPC_CHANNEL_H_

@@ -3,13 +3,21 @@
 #include <grpcpp/client_context.h>
 
 #include <algorithm>
+#include <chrono>
+#include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/rpc/answer_validation.h"
 #include "client/rpc/grpc_channel.h"
 #include "client/rpc/grpc_messages.h"
+#include "client/rpc/replica_list.h"
+#include "client/rpc/routed_connection.h"
+#include "client/rpc/socket_probe.h"
 #include "client/rpc/watch_answer.h"
 #include "proto/codec/grpc_status.h"
 #include "solvers/model/field_error.h"
@@ -189,10 +197,52 @@ class GrpcConnection : public PlanConnection {
   GrpcChannel channel_;
 };
 
+absl::StatusOr<ReplicaAddresses> Listed(const std::string& address) {
+  absl::StatusOr<std::vector<std::string>> addresses = ListedAddresses(address);
+  if (!addresses.ok()) return addresses.status();
+  std::sort(addresses->begin(), addresses->end());
+  addresses->erase(std::unique(addresses->begin(), addresses->end()), addresses->end());
+  return std::make_shared<const std::vector<std::string>>(*std::move(addresses));
+}
+
+// Who those are that an address stands for.
+ReplicaSource SourceOf(const GrpcOptions& options) {
+  if (!absl::StartsWith(options.address, "dns:")) {
+    return [listed = Listed(options.address)](const CallOptions&) { return listed; };
+  }
+  constexpr std::chrono::seconds kRefresh{5};  // a replica that is new is used within seconds
+  const auto list = std::make_shared<ReplicaList>(
+      options.address, [address = options.address] { return LookUp(address); }, kRefresh);
+  return [list, options](const CallOptions& call) {
+    return list->Get(ConnectPatience(options, call), call.cancel.get());
+  };
+}
+
+GrpcOptions OptionsOf(const std::string& replica, GrpcOptions options) {
+  // Certificates are for the name, whichever address they are shown at.
+  if (options.tls.enabled && options.tls.server_name.empty() &&
+      absl::StartsWith(options.address, "dns:")) {
+    options.tls.server_name = ParseEndpoint(options.address)->host;
+  }
+  options.address = replica;
+  return options;
+}
+
 }  // namespace
 
 std::unique_ptr<PlanConnection> MakeGrpcConnection(const GrpcOptions& options) {
-  return std::make_unique<GrpcConnection>(options);
+  // What only gRPC can look up, by a resolver that the address names, has only gRPC's own spreading. Options that
+  // contradict each other are refused before anything is looked up.
+  const bool names_resolver =
+      absl::StartsWith(options.address, "dns://") && !absl::StartsWith(options.address, "dns:///");
+  if (!IsSpread(options.address) || names_resolver || !CheckGrpcOptions(options).ok()) {
+    return std::make_unique<GrpcConnection>(options);
+  }
+  return MakeRoutedConnection(
+      absl::StrCat("stowaged at ", options.address), SourceOf(options),
+      [options](const std::string& replica) {
+        return std::make_unique<GrpcConnection>(OptionsOf(replica, options));
+      });
 }
 
 }  // namespace stowage

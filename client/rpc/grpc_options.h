@@ -23,7 +23,8 @@ struct TlsOptions {
 
 struct GrpcOptions {
   // "host:port", "unix:/path". "dns:///name:port" spreads calls over all addresses of the name,
-  // "ipv4:1.2.3.4:7070,1.2.3.5:7070" over these.
+  // "ipv4:1.2.3.4:7070,1.2.3.5:7070" over these: each key has its server (routed_connection.h), so all clients
+  // best say it the same way. "dns://resolver/name:port" is gRPC's to look up: there calls take turns.
   std::string address;
   TlsOptions tls;
   // At most one of them: a bearer token, or the file that holds it, read again when it changes. Sent

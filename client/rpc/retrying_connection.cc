@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "client/rpc/status_of.h"
 #include "proto/codec/grpc_status.h"
 
 namespace stowage {
@@ -24,12 +25,6 @@ enum Safety {
   kSafe,         // nothing: every attempt has the same effect
   kWhenRefused,  // something: try again only where the server says that it did nothing
 };
-
-const absl::Status& StatusOf(const absl::Status& status) { return status; }
-template <class T>
-const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
-  return result.status();
-}
 
 // A UUID of version 4.
 std::string NewRequestId() {

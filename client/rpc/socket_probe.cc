@@ -89,21 +89,6 @@ std::string AddressOf(const sockaddr* name, socklen_t size) {
                                      : absl::StrCat(host, ":", port);
 }
 
-std::vector<std::string> Resolve(const Endpoint& endpoint) {
-  std::vector<std::string> addresses;
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (getaddrinfo(endpoint.host.c_str(), endpoint.port.c_str(), &hints, &found) != 0) return {};
-  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    const std::string address = AddressOf(one->ai_addr, one->ai_addrlen);
-    const bool known = std::find(addresses.begin(), addresses.end(), address) != addresses.end();
-    if (!address.empty() && !known) addresses.push_back(address);
-  }
-  freeaddrinfo(found);
-  return addresses;
-}
-
 bool IsMetrics(const Endpoint& endpoint, milliseconds patience) {
   const absl::StatusOr<ProbeSocket> socket = ProbeSocket::Connect(endpoint, patience);
   if (!socket.ok()) return false;
@@ -149,19 +134,45 @@ absl::StatusOr<Endpoint> ParseEndpoint(const std::string& address) {
   return Endpoint{host, rest.substr(colon + 1), ""};
 }
 
-absl::StatusOr<std::vector<std::string>> Replicas(const std::string& address) {
+absl::StatusOr<std::vector<std::string>> LookUp(const std::string& address) {
   const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(address);
   if (!endpoint.ok()) return endpoint.status();
-  std::vector<std::string> replicas;
-  if (absl::StartsWith(address, "dns:")) {
-    replicas = Resolve(*endpoint);
-  } else if (IsSpread(address)) {
-    replicas = absl::StrSplit(address.substr(address.find(':') + 1), ',');
-    for (const std::string& one : replicas) {
-      if (absl::Status status = ParseEndpoint(one).status(); !status.ok()) return status;
-    }
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(endpoint->host.c_str(), endpoint->port.c_str(), &hints, &found);
+  if (error != 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot look up ", endpoint->host, ": ", gai_strerror(error)));
   }
-  return replicas.size() > 1 ? replicas : std::vector<std::string>{address};
+  std::vector<std::string> addresses;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    const std::string numeric = AddressOf(one->ai_addr, one->ai_addrlen);
+    const bool known = std::find(addresses.begin(), addresses.end(), numeric) != addresses.end();
+    if (!numeric.empty() && !known) addresses.push_back(numeric);
+  }
+  freeaddrinfo(found);
+  if (addresses.empty()) {
+    return absl::UnavailableError(absl::StrCat(endpoint->host, " has no address"));
+  }
+  return addresses;
+}
+
+absl::StatusOr<std::vector<std::string>> ListedAddresses(const std::string& address) {
+  std::vector<std::string> addresses = absl::StrSplit(address.substr(address.find(':') + 1), ',');
+  for (const std::string& one : addresses) {
+    if (absl::Status status = ParseEndpoint(one).status(); !status.ok()) return status;
+  }
+  return addresses;
+}
+
+absl::StatusOr<std::vector<std::string>> Replicas(const std::string& address) {
+  if (absl::Status status = ParseEndpoint(address).status(); !status.ok()) return status;
+  if (!IsSpread(address)) return std::vector<std::string>{address};
+  const bool is_name = absl::StartsWith(address, "dns:");
+  const auto replicas = is_name ? LookUp(address) : ListedAddresses(address);
+  if (!is_name && !replicas.ok()) return replicas.status();
+  return replicas.ok() && replicas->size() > 1 ? *replicas : std::vector<std::string>{address};
 }
 
 absl::StatusOr<ProbeSocket> ProbeSocket::Connect(const Endpoint& endpoint, milliseconds patience) {

@@ -23,6 +23,13 @@ struct Endpoint {
 // INVALID_ARGUMENT for an address without a port.
 absl::StatusOr<Endpoint> ParseEndpoint(const std::string& address);
 
+// What a name of "dns:" stands for now, at least one "1.2.3.4:7070" or "[::1]:7070". Waits for the resolver of this machine.
+// UNAVAILABLE with its reason; errors of ParseEndpoint.
+absl::StatusOr<std::vector<std::string>> LookUp(const std::string& address);
+
+// The parts of "ipv4:..." and "ipv6:...". Errors of ParseEndpoint for each.
+absl::StatusOr<std::vector<std::string>> ListedAddresses(const std::string& address);
+
 // Those that calls to `address` are spread over, each an address of its own: the parts of a list, what a
 // name of "dns:" stands for. Else, and for a name that is unknown, `address` alone. Waits for the
 // resolver of this machine. Errors of ParseEndpoint for each.

@@ -1,4 +1,6 @@
 // Prints what a cluster's caches would do in three days, for several ways to run them.
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -12,6 +14,34 @@ struct Way {
   std::string name;
   ClusterModel model;
 };
+
+// Whoever takes turns, and whoever asks by key, with the same memory and with as much as gives the same.
+std::vector<Way> Routings() {
+  std::vector<Way> ways;
+  for (const int64_t jobs : {100000, 1000000}) {
+    for (const bool by_key : {false, true}) {
+      for (const double megabytes : {256.0, 64.0}) {
+        if (!by_key && megabytes != 256) continue;
+        ways.push_back({by_key ? "by key" : "in turn", {}});
+        ways.back().model.routes_by_key = by_key;
+        ways.back().model.jobs_per_day = jobs;
+        ways.back().model.memory_megabytes = megabytes;
+      }
+    }
+  }
+  return ways;
+}
+
+void PrintRouting(const Way& way) {
+  const DayCount day = SimulateDays(way.model).back();
+  const auto count = [](int64_t n) { return static_cast<long long>(n); };
+  std::printf("| %s, %lld jobs | %d x %.0f MB | %lld / %lld | %.1f%% | %lld |\n", way.name.c_str(),
+              count(way.model.jobs_per_day), way.model.replicas, way.model.memory_megabytes,
+              count(day.held_entries), count(day.distinct_entries),
+              100.0 * static_cast<double>(day.memory_hits) /
+                  static_cast<double>(std::max<int64_t>(day.jobs - day.firsts, 1)),
+              count(day.shared_hits));
+}
 
 std::vector<Way> Ways() {
   std::vector<Way> ways;
@@ -64,5 +94,11 @@ int main() {
       "anew | solvers busy, longest wait | fullest memory / shared "
       "|\n|---|---|---|---|---|---|---|---|---|\n");
   for (const auto& way : stowage::Ways()) stowage::Print(way);
+  std::printf(
+      "\nThree replicas on one Redis, third day\n"
+      "| asked | memory | entries held / distinct | memory hits of those that could | shared hits "
+      "|\n"
+      "|---|---|---|---|---|\n");
+  for (const auto& way : stowage::Routings()) stowage::PrintRouting(way);
   return 0;
 }

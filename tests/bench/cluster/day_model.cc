@@ -20,10 +20,21 @@ constexpr double kFailoverSeconds = 60;
 // What a failover that loses little loses: writes that were not replicated yet.
 constexpr double kUnreplicatedSeconds = 1;
 
+// Numbers that a key has for its budgets.
+constexpr uint64_t kBudgetSlots = 64;
+
 // Of a lognormal, with `share` of the draws over `times` times the median.
 double SigmaFor(double times, double normal_quantile) { return std::log(times) / normal_quantile; }
 
+// The finaliser of splitmix64.
+uint64_t Mix(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
 struct Replica {
+  uint64_t address;  // another one after each replacement
   Lru memory;
   Lru file;
   std::priority_queue<double, std::vector<double>, std::greater<>> threads;  // when each is free
@@ -60,7 +71,8 @@ class Days {
 
  private:
   Replica NewReplica() {
-    Replica replica{Lru(model_.memory_megabytes), Lru(model_.file_megabytes), {}, 0, {}};
+    Replica replica{
+        ++last_address_, Lru(model_.memory_megabytes), Lru(model_.file_megabytes), {}, 0, {}};
     for (int t = 0; t < model_.solver_threads; ++t) replica.threads.push(now_);
     return replica;
   }
@@ -148,9 +160,9 @@ class Days {
     key = key * 4096 + static_cast<uint64_t>(version_[static_cast<size_t>(network)]);
     key = key * 16 + static_cast<uint64_t>(kind_(draw_));
     key = key * 64 + pick(model_.shape_buckets);
-    key = key * 64 + pick(model_.budgets);
+    key = key * kBudgetSlots + pick(model_.budgets);
     if (seen_.insert(key).second) ++day->firsts;
-    Replica& replica = replicas_[draw_() % replicas_.size()];
+    Replica& replica = ReplicaFor(key);
     if (replica.memory.Touch(key)) {
       ++day->memory_hits;
       return;
@@ -175,6 +187,17 @@ class Days {
     if (model_.file_megabytes > 0) replica.file.Insert(key, size);
   }
 
+  // The budgets of a key stay together.
+  Replica& ReplicaFor(uint64_t key) {
+    if (!model_.routes_by_key) return replicas_[draw_() % replicas_.size()];
+    const auto score = [key](const Replica& replica) {
+      return Mix(Mix(key / kBudgetSlots + 1) ^ Mix(replica.address));
+    };
+    return *std::max_element(
+        replicas_.begin(), replicas_.end(),
+        [&score](const Replica& a, const Replica& b) { return score(a) < score(b); });
+  }
+
   void Lately(uint64_t key) {
     lately_.emplace_back(key, now_);
     if (lately_.size() > 1000) lately_.erase(lately_.begin(), lately_.begin() + 500);
@@ -195,7 +218,12 @@ class Days {
   void Close(DayCount* day) {
     for (const Replica& replica : replicas_) {
       day->memory_megabytes = std::max(day->memory_megabytes, replica.memory.used());
+      day->held_entries += static_cast<int64_t>(replica.memory.size());
     }
+    day->distinct_entries = std::count_if(seen_.begin(), seen_.end(), [this](uint64_t key) {
+      return std::any_of(replicas_.begin(), replicas_.end(),
+                         [key](const Replica& replica) { return replica.memory.Holds(key); });
+    });
     day->shared_megabytes = shared_.used();
     day->stored_megabytes = stored_;
   }
@@ -210,6 +238,7 @@ class Days {
   bool upgraded_ = false;
   bool failed_over_ = false;
   double away_until_ = 0;
+  uint64_t last_address_ = 0;
   std::vector<Replica> replicas_;
   Lru shared_;
   std::unordered_set<uint64_t> seen_;

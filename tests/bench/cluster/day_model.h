@@ -21,6 +21,8 @@ struct ClusterModel {
   double entry_kilobytes = 40;   // median; a tenth are over 10 times as large
   double solve_seconds = 0.4;    // median; one in a hundred takes over 30 times as long
   int replicas = 3;
+  // Each key has its replica, by rendezvous hashing, as clients of client/rpc ask; else they take turns.
+  bool routes_by_key = false;
   int solver_threads = 2;            // of each
   double memory_megabytes = 256;     // of each replica's cache
   double shared_megabytes = 4096;    // of the tier that they share; 0: there is none
@@ -44,6 +46,8 @@ struct DayCount {
   double solve_hours = 0;
   double worst_wait_seconds = 0;  // for a solver thread
   double memory_megabytes = 0;    // of the fullest replica, at the end
+  int64_t held_entries = 0;       // in all replicas' memory, at the end
+  int64_t distinct_entries = 0;   // among these
   double shared_megabytes = 0;
   double stored_megabytes = 0;  // of all entries that anybody asked for in these days
 

@@ -63,6 +63,18 @@ TEST(DayModel, ASharedTierSavesSolvesAndLosingItCostsThem) {
   EXPECT_LT(solves(losing), solves(alone));
 }
 
+TEST(DayModel, ByKeyEachEntryIsHeldOnceAndMemoryHitsMore) {
+  ClusterModel model = Small();
+  model.churn_hours = 1e9;
+  const DayCount in_turn = SimulateDays(model).back();
+  EXPECT_GT(2 * in_turn.held_entries, 3 * in_turn.distinct_entries);
+  model.routes_by_key = true;
+  const DayCount by_key = SimulateDays(model).back();
+  EXPECT_EQ(by_key.held_entries, by_key.distinct_entries);
+  EXPECT_GT(by_key.memory_hits, in_turn.memory_hits);
+  EXPECT_EQ(by_key.jobs, by_key.memory_hits + by_key.shared_hits + by_key.solves);
+}
+
 TEST(DayModel, AnUpgradeSolvesAnewAtTheLimitedRate) {
   const std::vector<DayCount> days = SimulateDays(Small());
   EXPECT_EQ(days[0].resolves, 0);

@@ -36,6 +36,7 @@ class Lru {
     places_.clear();
     used_ = 0;
   }
+  bool Holds(uint64_t key) const { return places_.count(key) != 0; }
   double used() const { return used_; }
   double capacity() const { return capacity_; }
   size_t size() const { return places_.size(); }

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <memory>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -217,29 +216,6 @@ TEST_F(CredentialsTest, AnAddressThatStandsForManyStillAnswers) {
   EXPECT_TRUE(absl::IsUnavailable(Ask(connection.get())));
   answer_ = absl::OkStatus();
   EXPECT_TRUE(Ask(connection.get()).ok());
-}
-
-TEST_F(CredentialsTest, CallsAreSpreadOverReplicasAndGoOnWithoutOne) {
-  FakeServer first("127.0.0.1:0");
-  auto second = std::make_unique<FakeServer>("127.0.0.1:0");
-  options_.address = absl::StrCat("ipv4:127.0.0.1:", first.port(), ",127.0.0.1:", second->port());
-  const auto connection = MakeGrpcConnection(options_);
-  // Both connections are not there at the first call yet.
-  for (int i = 0; i < 400 && (first.calls == 0 || second->calls == 0); ++i) {
-    EXPECT_TRUE(Ask(connection.get()).ok());
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  const int first_before = first.calls;
-  const int second_before = second->calls;
-  ASSERT_GT(second_before, 0);
-  for (int i = 0; i < 20; ++i) EXPECT_TRUE(Ask(connection.get()).ok());
-  EXPECT_EQ(first.calls - first_before, 10);
-  EXPECT_EQ(second->calls - second_before, 10);
-
-  second.reset();
-  int failed = 0;
-  for (int i = 0; i < 20; ++i) failed += Ask(connection.get()).ok() ? 0 : 1;
-  EXPECT_LE(failed, 1);  // a call may meet what is left of the old connection
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ TEST_F(DoctorOfReplicasTest, OneThatIsAwayIsWorthANoteAndAllAreWrong) {
                     HasSubstr("WRONG  nothing listens at " + second_address_)));
 }
 
-// Every second call would fail.
+// Half of the keys would fail.
 TEST_F(DoctorOfReplicasTest, OneThatConnectsAndRefusesIsWrongAndNamed) {
   role_of_second_ = "reader";
   const Diagnosis diagnosis = Look();
