@@ -9,7 +9,7 @@ from ddp_test import loss_of, same, words_batch
 from networks import Decoder, Mlp
 from processes import together
 from schedules import random_schedule, recomputes
-from stowage import _joint_version, _steps
+from stowage import _joint_version, _sharding, _steps
 from torch import nn
 
 torch.set_num_threads(1)
@@ -70,7 +70,7 @@ class Gathers:
         groups.foreach_all_gather = counted
 
     def look(self):
-        whole = [all(g.is_unsharded for g in layer._get_fsdp_state()._fsdp_param_groups) for layer in self._layers]
+        whole = [all(group.is_unsharded for group in _sharding._groups(layer)) for layer in self._layers]
         self.most = max(self.most, sum(whole))
 
 
