@@ -142,7 +142,7 @@ def check_that_alerts_fire(prometheus):
 def main():
     use_environment()
     need_client()
-    need_programs("prometheus", "redis-server")
+    need_programs("openssl", "prometheus", "redis-server")
     need_packages("yaml")
     stowaged, protos, deploy = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3]).resolve()
     dashboard = json.loads((deploy / "monitoring" / "dashboard.json").read_text())

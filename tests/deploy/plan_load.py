@@ -5,6 +5,7 @@ import importlib
 import pathlib
 import random
 import shutil
+import ssl
 import subprocess
 
 from stowaged_client import profile, start, unary
@@ -22,17 +23,34 @@ def token_file(folder):
     return path
 
 
+def certificate(folder):
+    """A certificate and its key, for this machine and a month."""
+    files = folder / "tls.crt", folder / "tls.key"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=stowaged", "-days", "30",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", files[1], "-out", files[0]],
+                   check=True, capture_output=True, timeout=60)
+    return files
+
+
 class Cluster:
-    """A stowaged of two tenants with plans in memory, a file and a Redis of its own; all ended by close()."""
+    """A stowaged of two tenants, over TLS, with plans in memory, a file and a Redis of its own; all ended by close()."""
 
     def __init__(self, stowaged, folder):
         socket = folder / "redis.sock"
         self.tokens = token_file(folder)
+        self.certificate, key = certificate(folder)
         self.redis = subprocess.Popen([shutil.which("redis-server"), "--port", "0", "--unixsocket", str(socket), "--save", "",
                                        "--dir", str(folder)], stdout=subprocess.DEVNULL)
         self.server, self.port, self.metrics_port = start(
             stowaged, "--metrics_listen=127.0.0.1:0", f"--store=sqlite:{folder}/plans.db", f"--redis={socket}",
-            f"--token_file={self.tokens}", "--reload_interval=1s", "--solver_threads=1", "--queue_limit=8", "--log_level=error")
+            f"--token_file={self.tokens}", f"--tls_cert={self.certificate}", f"--tls_key={key}",
+            "--reload_interval=1s", "--solver_threads=1", "--queue_limit=8", "--log_level=error")
+
+    def channel(self):
+        from grpclib.client import Channel
+        trusted = ssl.create_default_context(cafile=str(self.certificate))
+        trusted.set_alpn_protocols(["h2"])
+        return Channel("127.0.0.1", self.port, ssl=trusted)
 
     def close(self):
         for process in (self.server, self.redis):
@@ -91,7 +109,8 @@ class Job:
         await self.call("ReportExecution", self.service.ReportExecutionRequest(
             key=answer.key, plan_digest=answer.plan.digest, revision=answer.plan.revision, budget_bytes=budget,
             steps=self.draw.randrange(1, 1000), job=f"{self.name}-{self.draw.randrange(10**9)}",
-            measured_step_time_ns=int(prediction.makespan_ns * self.draw.uniform(1.0, 1.06)), measured_peak_bytes=int(peak)))
+            measured_step_time_ns=int(prediction.makespan_ns * self.draw.uniform(1.0, 1.06)), measured_peak_bytes=int(peak),
+            measured_reserved_peak_bytes=int(1.1 * peak)))
 
 
 async def tolerate(call):
@@ -118,9 +137,8 @@ async def odd_calls(job, number):
 
 async def run(cluster, seconds):
     """Load for so many seconds, or longer on a slow machine; the file of tokens changes meanwhile, once for the worse."""
-    from grpclib.client import Channel
     end = asyncio.get_running_loop().time() + seconds
-    async with Channel("127.0.0.1", cluster.port) as channel:
+    async with cluster.channel() as channel:
         jobs = [Job(channel, tenant, number) for tenant in TOKENS for number in range(3)]
         good = cluster.tokens.read_text()
 
