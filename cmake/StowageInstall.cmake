@@ -1,5 +1,5 @@
 # What `cmake --install` puts where, and find_package(stowage) finds. Rooms belong to components: libraries to solvers, rpc, torch and
-# agent, which are those of find_package, too; programs to server and command.
+# agent, which are those of find_package, too; programs to server, command and torch_command, which both need the catalogue.
 include_guard()
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
@@ -55,10 +55,10 @@ function(stowage_install_program name)
   endif()
 endfunction()
 
-# With the command: one installation has both.
+# Beside the command, which finds it there.
 function(stowage_install_torch_program name)
-  install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/stowage COMPONENT command)
-  install(TARGETS ${name}-module LIBRARY DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/stowage COMPONENT command)
+  install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/stowage COMPONENT torch_command)
+  install(TARGETS ${name}-module LIBRARY DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/stowage COMPONENT torch_command)
 endfunction()
 
 # What the installed command says of itself: completion for shells, where these look for it, and its page of the manual.
@@ -126,10 +126,8 @@ function(stowage_install_package)
       FILES_MATCHING PATTERN "*.proto")
     _stowage_install_service()
     # Plans that were solved beforehand: for `stowaged --catalogue`, and where `stowage` looks for them.
-    foreach(component server command)
-      install(DIRECTORY ${PROJECT_SOURCE_DIR}/solvers/zoo/data/ DESTINATION ${CMAKE_INSTALL_DATADIR}/stowage/catalogue
-        COMPONENT ${component} FILES_MATCHING PATTERN "*.catalogue")
-    endforeach()
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/solvers/zoo/data/ DESTINATION ${CMAKE_INSTALL_DATADIR}/stowage/catalogue
+      COMPONENT catalogue FILES_MATCHING PATTERN "*.catalogue")
   endif()
   if(STOWAGE_TORCH)
     _stowage_install_headers(torch client/torch client/models)

@@ -37,7 +37,8 @@ int BecomeTorchProgram(const std::vector<std::string>& arguments) {
                     ? absl::StrCat(
                           "stowage ", command,
                           ": needs LibTorch, and this installation is without: there is no ", path,
-                          " (build with -DSTOWAGE_TORCH=ON, install the component `command`)\n")
+                          " (build with -DSTOWAGE_TORCH=ON and install the component `torch_command`, or "
+                          "the package stowage-torch)\n")
                     : absl::StrCat("stowage ", command, ": cannot run ", path, ": ",
                                    strerror(errno), "\n"));
   return kExitUsage;
