@@ -10,16 +10,19 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "integration"))
-from stowaged_client import need_packages, start, use_environment  # noqa: E402
+from stowaged_client import need_packages, need_programs, start, use_environment  # noqa: E402
+
+import plan_load  # noqa: E402
 
 # Options of one word of the other programs that deploy/ runs: of its own scripts, of cmake, buildah, docker, podman, nsenter, redis-server,
-# systemctl; and the commands of `stowage` that it runs.
+# systemctl, helm; and the commands of `stowage` that it runs.
 OTHERS = set("help tests checks build target install now from interval timeout maxmemory save appendonly requirepass image variant include "
              "quiet rm mount format tag file root runroot tmpdir runtime detach pull name ulimit network memory volume env user force ignore "
-             "time net isolation".split())
+             "time net isolation namespace values set".split())
 COMMANDS = ["plan"], ["catalogue", "export"], ["catalogue", "environment"]
 RUN_BY_TESTS = {"main_job", "quickstart", "setup"}  # with the command `stowage`, which needs LibTorch
 METRIC = re.compile(r"(?<![:\w])(?:stowage|grpc_server|process)_\w+(?![:\w])")
@@ -118,7 +121,6 @@ def check_page(deploy, scrape):
     named = set(re.findall(r"`((?:stowage|grpc_server|process)_[a-z_]+)`", page)) - {"stowage_probe"}
     scraped = set(re.findall(r"^# TYPE (\w+) ", scrape, re.M)) - {"exposer_transferred_bytes_total", "exposer_scrapes_total",
                                                                   "exposer_request_latencies"}
-    scraped.add("stowage_certificate_expiry_timestamp_seconds")  # only where the server has a certificate
     assert named == scraped, f"operating.md and the scrape differ: {named ^ scraped}"
     print(f"operating.md names the {len(scraped)} metrics")
 
@@ -127,7 +129,8 @@ def check_version(deploy, programs):
     """Programs, project and the images that are asked for are of one version."""
     printed = {subprocess.check_output([program, "--version"], text=True).split()[1] for program in programs}
     project = re.search(r"^project\(stowage VERSION ([\d.]+)", (deploy.parent / "CMakeLists.txt").read_text(), re.M).group(1)
-    assert printed == {project}, f"programs say {printed}, the project is {project}"
+    chart = set(re.findall(r"^(?:version|appVersion): (\S+)", (deploy / "helm/Chart.yaml").read_text(), re.M))
+    assert printed == chart == {project}, f"programs say {printed}, the chart {chart}, the project is {project}"
     tags = [(path, tag) for path, text in texts(deploy) for tag in re.findall(r"stowaged(?:, newTag: |:)(\d[\w.-]*)", text)]
     assert len(tags) >= 4, tags
     for path, tag in tags:
@@ -155,14 +158,15 @@ def check_panels(deploy, alerts):
     print(f"{len(panels)} panels")
 
 
-def check_health_services(deploy, probe, port):
+def check_health_services(deploy, probe, port, authority):
     names = set()
     for path, text in texts(deploy):
         names |= set(re.findall(r"(?:service: |--service=)(stowage\.[\w./]+)", text))
     assert names == {"stowage.v1.PlanService", "stowage.v1.PlanService/ready"}, names
 
     def ask(name):
-        return subprocess.run([probe, f"--server=127.0.0.1:{port}", f"--service={name}"], capture_output=True, timeout=20).returncode
+        return subprocess.run([probe, f"--server=127.0.0.1:{port}", "--tls", f"--ca_file={authority}", f"--service={name}"],
+                              capture_output=True, timeout=20).returncode
     for name in names:
         assert ask(name) == 0, f"{name} is not served"
     assert ask("stowage.v1.Nobody") == 1, "a service that nobody has is served"
@@ -172,6 +176,7 @@ def check_health_services(deploy, probe, port):
 def main():
     use_environment()
     yaml, = need_packages("yaml")
+    need_programs("openssl")
     binaries, deploy = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
     stowaged, probe = binaries / "stowaged", binaries / "stowage_probe"
     commands = set().union(*(flags_of(binaries / "stowage", *command) for command in COMMANDS))
@@ -179,16 +184,19 @@ def main():
     check_version(deploy, [stowaged, binaries / "stowage"])
     rules = yaml.safe_load((deploy / "monitoring" / "alerts.rules.yml").read_text())
     check_panels(deploy, {rule["alert"] for group in rules["groups"] for rule in group["rules"]})
-    server, port, metrics_port = start(str(stowaged), "--metrics_listen=127.0.0.1:0")
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=20) as answer:
-            scrape = answer.read().decode()
-        check_metrics(deploy, families_of(scrape), yaml)
-        check_page(deploy, scrape)
-        check_health_services(deploy, str(probe), port)
-    finally:
-        server.kill()
-        server.wait()
+    with tempfile.TemporaryDirectory() as folder:
+        # Of a server without one there is no metric of the certificate.
+        authority, key = plan_load.certificate(pathlib.Path(folder))
+        server, port, metrics_port = start(str(stowaged), "--metrics_listen=127.0.0.1:0", f"--tls_cert={authority}", f"--tls_key={key}")
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=20) as answer:
+                scrape = answer.read().decode()
+            check_metrics(deploy, families_of(scrape), yaml)
+            check_page(deploy, scrape)
+            check_health_services(deploy, str(probe), port, authority)
+        finally:
+            server.kill()
+            server.wait()
     print("passed")
 
 

@@ -1,0 +1,41 @@
+{{- define "stowage.labels" -}}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/part-of: stowage
+{{ include "stowage.selector" . }}
+{{- end }}
+
+{{- define "stowage.selector" -}}
+app.kubernetes.io/name: stowaged
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "stowage.redis.labels" -}}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/part-of: stowage
+{{ include "stowage.redis.selector" . }}
+{{- end }}
+
+{{- define "stowage.redis.selector" -}}
+app.kubernetes.io/name: stowage-redis
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{/* The probe of a health service: Kubernetes' own, which speaks no TLS, or the client in the image. Of (chart, service). */}}
+{{- define "stowage.probe" -}}
+{{- $root := index . 0 -}}
+{{- $service := index . 1 -}}
+{{- if $root.Values.tls.secretName -}}
+exec:
+  command:
+    - stowage_probe
+    - --server=127.0.0.1:7070
+    - --service={{ $service }}
+    - --tls
+    - --ca_file=/etc/stowage/tls/ca.crt
+    - --server_name={{ $root.Values.tls.serverName }}
+{{- else -}}
+grpc: {port: 7070, service: {{ $service }}}
+{{- end -}}
+{{- end }}

