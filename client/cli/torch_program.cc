@@ -33,14 +33,15 @@ int BecomeTorchProgram(const std::vector<std::string>& arguments) {
   std::cout.flush();
   execv(path.c_str(), words.data());
   const std::string command = arguments.empty() ? "" : arguments[0];
-  std::cerr << (errno == ENOENT
-                    ? absl::StrCat(
-                          "stowage ", command,
-                          ": needs LibTorch, and this installation is without: there is no ", path,
-                          " (build with -DSTOWAGE_TORCH=ON and install the component `torch_command`, or "
-                          "the package stowage-torch)\n")
-                    : absl::StrCat("stowage ", command, ": cannot run ", path, ": ",
-                                   strerror(errno), "\n"));
+  std::cerr
+      << (errno == ENOENT
+              ? absl::StrCat(
+                    "stowage ", command,
+                    ": needs LibTorch, and this installation is without: there is no ", path,
+                    " (build with -DSTOWAGE_TORCH=ON and install the component `torch_command`, or "
+                    "the package stowage-torch)\n")
+              : absl::StrCat("stowage ", command, ": cannot run ", path, ": ", strerror(errno),
+                             "\n"));
   return kExitUsage;
 }
 

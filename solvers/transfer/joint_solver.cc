@@ -21,6 +21,7 @@
 #include "solvers/transfer/internal/joint_recurrence.h"
 #include "solvers/transfer/internal/peak_lower_bound.h"
 #include "solvers/transfer/internal/segment_costs.h"
+#include "solvers/transfer/internal/short_chain_search.h"
 #include "solvers/transfer/internal/trace_problem.h"
 #include "solvers/transfer/strategies.h"
 
@@ -519,15 +520,21 @@ class Joint final : public Solver {
     std::vector<Bytes> grid = JointGrid(proven, instance.store_all()->peak);
     if (*least > proven) grid.insert(std::upper_bound(grid.begin(), grid.end(), *least), *least);
     FastestSchedule best(budget, context.incumbent());
-    const absl::Status status =
+    absl::Status status =
         SearchUpTo(instance, GridFor(std::move(grid), budget), budget, context, &best);
+    absl::StatusOr<bool> exact = false;
+    if (status.ok()) {
+      exact = SearchAll(instance, context.Part(0.99, 1.0), &best);
+      status = exact.status();
+    }
     const bool cut_short = absl::IsDeadlineExceeded(status);
     if (!status.ok() && !(best.found() && cut_short)) return status;
     if (absl::IsCancelled(context.CheckStop())) return context.CheckStop();
     if (!best.found()) return Infeasible(proven, *least, budget, std::move(plan));
     plan.status = PlanStatus::kFound;
     plan.schedule = best.schedule();
-    plan.bounds.proven_optimal = best.makespan() <= MakespanLowerBound(instance, budget);
+    plan.bounds.proven_optimal =
+        (exact.ok() && *exact) || best.makespan() <= MakespanLowerBound(instance, budget);
     if (*least <= proven) plan.bounds.least_budget = proven;
     plan.search_complete = !cut_short;
     plan.explanation = best.explanation();
@@ -587,6 +594,26 @@ class Joint final : public Solver {
                   "recomputing alone");
     }
     return absl::OkStatus();
+  }
+
+  // On a short chain, all schedules. Whether none is faster than what is found then, of whatever class.
+  static absl::StatusOr<bool> SearchAll(const Instance& instance, const SolveContext& context,
+                                        FastestSchedule* best) {
+    const Chain& chain = instance.chain();
+    if (chain.length() > kShortChain) return false;
+    if (best->makespan() <= MakespanLowerBound(instance, best->memory())) return true;
+    const absl::StatusOr<ShortChainAnswer> answer =
+        SearchShortChain(instance, best->memory(), best->makespan(), context);
+    if (!answer.ok()) return answer.status();
+    if (answer->schedule) {
+      const absl::StatusOr<Simulation> s = Evaluator(instance).Run(*answer->schedule);
+      if (!s.ok()) return absl::InternalError(s.status().message());
+      best->Offer(*answer->schedule, s->peak, s->makespan, "the fastest of all schedules");
+    }
+    bool whole =
+        !HasParts(chain);  // parts may be copied by themselves, collectives run beside compute
+    for (int l = 1; l <= chain.length() + 1; ++l) whole = whole && !chain.stage(l).collective;
+    return whole && answer->complete;
   }
 
   static absl::Status SearchGrid(const Instance& instance, const std::vector<Bytes>& grid,

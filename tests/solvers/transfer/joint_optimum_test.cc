@@ -23,35 +23,43 @@ void Compare(int chains, int length, uint64_t seed, int least_compared) {
   std::mt19937_64 rng(seed);
   for (int i = 0; i < chains; ++i) {
     const Chain chain = RandomChain(length, VariedOptions(i), &rng);
-    const TransferModel link = RandomTransferModel(&rng);
-    const Instance instance(chain, link);
+    TransferModel link = RandomTransferModel(&rng);
     const int64_t all = Evaluator(chain).Run(StoreAllSchedule(chain))->peak.value();
+    // In every third the host is too small for some schedules, or for all.
+    if (i % 3 == 2) link.host_memory = Bytes(all / (1 + i % 4));
+    const Instance instance(chain, link);
     const int64_t least = PeakLowerBound(chain).value();
     if (least >= all) continue;
     const int64_t budget = std::uniform_int_distribution<int64_t>(least, all - 1)(rng);
     const std::optional<FastestSchedule> fastest = SearchTransfers(chain, link, budget);
-    ASSERT_TRUE(fastest.has_value()) << Describe(chain);
     const absl::StatusOr<Plan> plan = JointSolver().Solve(instance, Bytes(budget), {});
     ASSERT_TRUE(plan.ok()) << plan.status();
+    ++compared;
+    if (!fastest) {
+      EXPECT_NE(plan->status, PlanStatus::kFound) << Describe(chain) << " budget " << budget;
+      continue;
+    }
     ASSERT_EQ(plan->status, PlanStatus::kFound) << Describe(chain) << " budget " << budget;
     const Simulation s = *Evaluator(instance).Run(plan->schedule);
     ASSERT_LE(s.peak.value(), budget);
-    ASSERT_GE(s.makespan.value(), fastest->makespan) << Describe(chain) << " budget " << budget;
-    if (plan->bounds.proven_optimal) {
-      EXPECT_EQ(s.makespan.value(), fastest->makespan);
-    }
+    ASSERT_EQ(s.makespan.value(), fastest->makespan) << Describe(chain) << " budget " << budget;
+    // Flags make some stages collectives, whose ops could run beside compute.
+    bool collective = false;
+    for (int l = 1; l <= length + 1; ++l) collective |= chain.stage(l).collective;
+    EXPECT_TRUE(plan->bounds.proven_optimal || collective) << Describe(chain);
     const Plan alone = *ChosenChainSolver().Solve(chain, Bytes(budget), {});
     if (alone.status == PlanStatus::kFound) {
       EXPECT_LE(s.makespan, alone.prediction.makespan) << Describe(chain) << " budget " << budget;
     }
-    ++compared;
   }
   EXPECT_GE(compared, least_compared);
 }
 
-TEST(JointOptimum, TwoStages) { Compare(400, 2, 81, 200); }
+TEST(JointOptimum, OneStage) { Compare(300, 1, 80, 100); }
 
-TEST(JointOptimum, ThreeStages) { Compare(40, 3, 82, 20); }
+TEST(JointOptimum, TwoStages) { Compare(3000, 2, 81, 1500); }
+
+TEST(JointOptimum, ThreeStages) { Compare(60, 3, 82, 30); }
 
 }  // namespace
 }  // namespace stowage::testing

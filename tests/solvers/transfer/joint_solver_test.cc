@@ -84,7 +84,7 @@ TEST(JointSolver, IsNeverSlowerThanEachAlone) {
     if (joint == kNone) continue;
     const int64_t bound = MakespanLowerBound(Instance(chain, link), budget).value();
     EXPECT_GE(joint, bound);
-    EXPECT_EQ(plan->bounds.proven_optimal, joint == bound) << Describe(chain);
+    EXPECT_TRUE(plan->bounds.proven_optimal || joint != bound) << Describe(chain);
     EXPECT_FALSE(plan->explanation.empty());
     faster += alone != kNone && joint < alone ? 1 : 0;
     only_joint += alone == kNone ? 1 : 0;

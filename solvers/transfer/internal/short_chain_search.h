@@ -1,0 +1,38 @@
+// The fastest of all schedules of a short chain with copies to host memory: every order of forwards, backwards, discards and of the
+// starts and waits of copies of whole tensors. Internal to solvers/transfer.
+//
+// A* over where each tensor is and which backward is next. A state has several labels: when compute is done, and when each copy under
+// way ends; what can follow is a maximum or a sum of these, so that a label which is nowhere later makes others superfluous. Of
+// schedules that differ in the order of instructions alone, and are no faster, one is looked at: a start is as early as it can be, a
+// wait, a discard as late as they can be. Exponential in the stages.
+#ifndef STOWAGE_SOLVERS_TRANSFER_INTERNAL_SHORT_CHAIN_SEARCH_H_
+#define STOWAGE_SOLVERS_TRANSFER_INTERNAL_SHORT_CHAIN_SEARCH_H_
+
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "solvers/model/units.h"
+#include "solvers/schedule/instance.h"
+#include "solvers/schedule/schedule.h"
+#include "solvers/solver.h"
+
+namespace stowage {
+
+// Stages, the loss not counted. Up to here the search takes half a second at most; at five it may take ten.
+inline constexpr int kShortChain = 3;
+
+struct ShortChainAnswer {
+  // Whether all was looked at: else the search took more memory than it may.
+  bool complete = false;
+  // Faster than what was known; nothing if there is none.
+  std::optional<Schedule> schedule;
+};
+
+// Of an instance of a chain of at most kShortChain stages with a link. Within `memory` of the device, and faster than `known`.
+// CANCELLED, DEADLINE_EXCEEDED.
+absl::StatusOr<ShortChainAnswer> SearchShortChain(const Instance& instance, Bytes memory,
+                                                  Nanos known, const SolveContext& context);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_TRANSFER_INTERNAL_SHORT_CHAIN_SEARCH_H_
