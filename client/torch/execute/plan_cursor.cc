@@ -66,19 +66,37 @@ class PlanCursor::Boundary : public Node {
     add_input_metadata(value);
   }
 
+  // Behind `before`, with its number.
+  Boundary(const Boundary& before, Edge next, const at::Tensor& value)
+      : Node(before.sequence_nr()), cursor_(before.cursor_), made_(before.made_) {
+    add_next_edge(std::move(next));
+    add_input_metadata(value);
+  }
+
   NodeOutput made() const { return made_; }
+
+  // Of an output, where there are several on a device with a thread of autograd's own: a caller may begin his backward at
+  // outputs themselves, and the engine hands roots over one by one. It holds its lock meanwhile, which it needs to go on
+  // from a node: so a node of its own behind this one, with the same number, has the cursor reach v. None is reached before
+  // all roots are there, to be taken in the order of their numbers, and this one still has the whole gradient of the output.
+  void ReachFromBehind(const at::Tensor& value) {
+    if (reaches_from_behind_) return;
+    reaches_from_behind_ = true;
+    Edge& next = next_edges()[0];
+    next = Edge(MakeNode<Boundary>(*this, std::move(next), value), 0);
+  }
 
   variable_list apply(variable_list&& gradients) override {
     const std::shared_ptr<PlanCursor> cursor = cursor_;
     CheckMayRun(cursor.get());
-    cursor->Reach(made_, gradients[0]);
+    if (!reaches_from_behind_) cursor->Reach(made_, gradients[0]);
     return std::move(gradients);
   }
 
   void release_variables() override { cursor_.reset(); }
   // What a profiler shows where the backward begins.
   std::string name() const override {
-    return cursor_ == nullptr
+    return cursor_ == nullptr || reaches_from_behind_
                ? "StowageBoundary"
                : absl::StrCat("stowage backward ", cursor_->plan_->NumberOf(made_.node), ", ",
                               cursor_->plan_->NameOf(made_.node));
@@ -87,23 +105,10 @@ class PlanCursor::Boundary : public Node {
  private:
   std::shared_ptr<PlanCursor> cursor_;
   NodeOutput made_;
+  bool reaches_from_behind_ = false;
 };
 
 namespace {
-
-// Before the boundary of an output, where there are several on a device with a thread of autograd's own: a caller may begin
-// his backward at outputs themselves, and the engine hands roots over one by one. It holds its lock meanwhile, which
-// it needs to go on from a node: so no boundary is reached before all are there, to be taken in the order of their numbers.
-class OutputRoot final : public Node {
- public:
-  OutputRoot(Edge next, const at::Tensor& value) {
-    add_next_edge(std::move(next));
-    add_input_metadata(value);
-  }
-
-  variable_list apply(variable_list&& gradients) override { return std::move(gradients); }
-  std::string name() const override { return "StowageOutput"; }
-};
 
 std::vector<NodeOutput> AskingOf(const GraphModel& model, const torch::autograd::edge_list& edges) {
   std::vector<NodeOutput> asking;
@@ -550,8 +555,8 @@ std::vector<at::Tensor> PlanCursor::TakeOutputs() {
     Edge edge(output.boundary, 0);
     if (whole && runner_.gives_gradient(output.made)) {
       edge = Edge(whole, whole->Add(output.made, outputs.back()));
-    } else if (!whole && edge.is_valid() && taken.size() > 1 && !outputs.back().is_cpu()) {
-      edge = Edge(MakeNode<OutputRoot>(std::move(edge), outputs.back()), 0);
+    } else if (!whole && output.boundary && taken.size() > 1 && !outputs.back().is_cpu()) {
+      output.boundary->ReachFromBehind(outputs.back());
     }
     if (edge.is_valid()) torch::autograd::impl::set_gradient_edge(outputs.back(), edge);
   }

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "client/torch/execute/run_backward.h"
 #include "client/torch/memory/tracking_allocator.h"
 #include "client/torch/offload/device_use.h"
 #include "client/torch/offload/simulated_device.h"
@@ -61,6 +62,11 @@ TrainingDevice Make(const std::string& name) {
 
 MemoryMeter* TrainingDevice::meter() const {
   return execution == nullptr ? TrackingAllocator::Get() : execution->meter();
+}
+
+Bytes TrainingDevice::live() const {
+  if (!device.is_cpu()) EmptyQueues(device);
+  return meter()->current();
 }
 
 void TrainingDevice::LimitMemory(Bytes more) const {

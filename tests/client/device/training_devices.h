@@ -31,6 +31,8 @@ struct TrainingDevice {
 
   // Of `execution`, or the installed one.
   MemoryMeter* meter() const;
+  // What tensors hold. Autograd's thread for the device may hold on to what it ran last, until the next forward: it lets go.
+  Bytes live() const;
   // From now on what is live may grow by so much and no more; only where limits_memory().
   void LimitMemory(Bytes more) const;
   void ClearLimit() const;
