@@ -227,13 +227,17 @@ StepReport GraphTraining::ExpectLikePlain(const Graph& graph, const Schedule& sc
   EXPECT_TRUE(planned.random == plain.random);
   const Simulation& predicted = (*executor)->prediction();
   EXPECT_LE(report->peak, predicted.peak);
+  EXPECT_LE(report->offloaded, predicted.offloaded);
+  EXPECT_LE(report->prefetched, predicted.prefetched);
+  EXPECT_LE(report->host_peak, predicted.host_peak);
+  // Elsewhere plans count whole blocks.
   if (device_.exact) {
     EXPECT_GE(static_cast<double>(report->peak.value()),
               0.99 * static_cast<double>(predicted.peak.value()));
+    EXPECT_GE(report->offloaded, predicted.offloaded);
+    EXPECT_GE(report->prefetched, predicted.prefetched);
+    EXPECT_GE(report->host_peak, predicted.host_peak);
   }
-  EXPECT_EQ(report->offloaded, predicted.offloaded);
-  EXPECT_EQ(report->prefetched, predicted.prefetched);
-  EXPECT_EQ(report->host_peak, predicted.host_peak);
   std::vector<TimelinePoint> timeline;
   const TransferModel* const link = device != nullptr ? device->link() : nullptr;
   const auto simulated = link != nullptr

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "client/torch/memory/tracking_allocator.h"
 #include "solvers/planner.h"
 #include "tests/client/torch/execute/chain_training.h"
 

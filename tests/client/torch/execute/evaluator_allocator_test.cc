@@ -5,6 +5,7 @@
 #include <random>
 #include <string>
 
+#include "client/torch/memory/tracking_allocator.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/instance.h"
 #include "tests/client/torch/execute/chain_training.h"

@@ -8,15 +8,16 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "client/torch/execute/executor.h"
-#include "client/torch/memory/tracking_allocator.h"
 #include "client/torch/offload/simulated_device.h"
 #include "solvers/planner.h"
 #include "solvers/schedule/instance.h"
+#include "tests/client/device/training_devices.h"
 #include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_graphs.h"
 
@@ -25,31 +26,41 @@ namespace {
 
 using testing::HasSubstr;
 
-class GraphTransferTest : public testing::TestWithParam<std::string>, protected GraphTraining {
+class GraphTransfers : public testing::Test, protected GraphTraining {
  protected:
-  explicit GraphTransferTest(const std::string& name = GetParam())
-      : GraphTraining(name), profile_(Profiled()), store_all_(StoreAllSchedule(graph())) {
-    device_ = SimulatedDevice::Create(FastLink(/*full_duplex=*/true)).value();
+  GraphTransfers(const std::string& name, const TrainingDevice& device)
+      : GraphTraining(name, device), profile_(Profiled()), store_all_(StoreAllSchedule(graph())) {
+    if (!device.missing.empty()) return;
+    linked_ = MakeLinkedDevice(device, FastLink(/*full_duplex=*/true));
   }
-  ~GraphTransferTest() override { TrackingAllocator::Get()->ClearLimit(); }
+  ~GraphTransfers() override { device_.ClearLimit(); }
+  void SetUp() override { SKIP_IF_MISSING(device_); }
 
   const Graph& graph() const { return std::get<Graph>(profile_.problem); }
 
   const Profile profile_;
   const Schedule store_all_;
-  std::unique_ptr<SimulatedDevice> device_;
+  std::unique_ptr<ExecutionDevice> linked_;  // null where the device is missing
+};
+
+using GraphCase = std::tuple<std::string, std::string>;  // graph, device
+
+class GraphTransferTest : public GraphTransfers, public testing::WithParamInterface<GraphCase> {
+ protected:
+  GraphTransferTest()
+      : GraphTransfers(std::get<0>(GetParam()), TrainingDeviceNamed(std::get<1>(GetParam()))) {}
 };
 
 TEST_P(GraphTransferTest, RandomSchedulesTrainAlike) {
   const GraphOutcome plain = Plain();
   std::mt19937 random(11);
-  const int schedules = GetParam() == "mixed" ? 60 : 6;
+  const int schedules = std::get<0>(GetParam()) != "mixed" ? 6 : device_.exact ? 60 : 12;
   int trips = 0;
   for (int i = 0; i < schedules; ++i) {
-    const Schedule schedule = WithTrips(graph(), *device_->link(), store_all_, 2 + i % 12, &random);
+    const Schedule schedule = WithTrips(graph(), *linked_->link(), store_all_, 2 + i % 12, &random);
     SCOPED_TRACE(Text(schedule));
-    trips += ExpectLikePlain(graph(), schedule, plain, device_.get()).count(Op::kOffloadStart);
-    EXPECT_EQ(device_->host()->held(), Bytes(0));
+    trips += ExpectLikePlain(graph(), schedule, plain, linked_.get()).count(Op::kOffloadStart);
+    EXPECT_EQ(linked_->host()->held(), Bytes(0));
     if (HasFailure()) return;
   }
   EXPECT_GT(trips, 3 * schedules);
@@ -64,54 +75,86 @@ TEST_P(GraphTransferTest, PlansThatRecomputeAndMoveTrainAlike) {
     const StopToken stop(std::chrono::steady_clock::now() + std::chrono::seconds(20));
     PlanOptions options;
     options.solver = "joint";
-    const Instance instance(fixed, *device_->link());
+    const Instance instance(fixed, *linked_->link());
     options.solve.stop = &stop;
     const Bytes budget = ResolveBudget(instance, ShareOfStoreAll{share}, options).value();
     const auto plan = MakePlan(instance, budget, options);
     ASSERT_TRUE(plan.ok()) << plan.status();
     if (plan->status != PlanStatus::kFound) continue;
     SCOPED_TRACE(Text(plan->schedule));
-    const StepReport report = ExpectLikePlain(graph(), plan->schedule, plain, device_.get());
+    const StepReport report = ExpectLikePlain(graph(), plan->schedule, plain, linked_.get());
     moving += report.count(Op::kOffloadStart) > 0 ? 1 : 0;
   }
   EXPECT_GT(moving, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Graphs, GraphTransferTest, testing::Values("mixed", "decoder", "resnet18"),
-                         [](const auto& graph) { return graph.param; });
+std::string NameOfGraphCase(const testing::TestParamInfo<GraphCase>& test) {
+  const auto& [graph, device] = test.param;
+  return graph + (device == "cpu" ? "" : "_" + device);
+}
 
-class GraphTransferFailureTest : public GraphTransferTest {
+INSTANTIATE_TEST_SUITE_P(Graphs, GraphTransferTest,
+                         testing::Combine(testing::Values("mixed", "decoder", "resnet18"),
+                                          testing::Values("cpu")),
+                         NameOfGraphCase);
+INSTANTIATE_TEST_SUITE_P(OnOtherDevices, GraphTransferTest,
+                         testing::Combine(testing::Values("mixed", "decoder"),
+                                          testing::Values("test", "cuda")),
+                         NameOfGraphCase);
+
+class GraphTransferFailures : public GraphTransfers {
  protected:
-  GraphTransferFailureTest() : GraphTransferTest("mixed") {
+  explicit GraphTransferFailures(const TrainingDevice& device) : GraphTransfers("mixed", device) {
+    if (linked_ == nullptr) return;
     std::mt19937 random(5);
-    schedule_ = WithTrips(graph(), *device_->link(), store_all_, 10, &random);
+    schedule_ = WithTrips(graph(), *linked_->link(), store_all_, 10, &random);
+  }
+
+  std::unique_ptr<Executor> Make(const Schedule& schedule) {
+    auto executor = Executor::Create(&graph_.model, graph(), schedule, linked_.get());
+    EXPECT_TRUE(executor.ok()) << executor.status();
+    return std::move(executor).value();
   }
 
   void ExpectUntouched(const absl::Status& status, absl::StatusCode code, const std::string& why) {
     EXPECT_EQ(status.code(), code) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(why));
     EXPECT_TRUE(BufferState::Capture(graph_.model.buffers()) == buffers_);
-    EXPECT_TRUE(RandomState::Capture() == random_);
-    EXPECT_EQ(device_->host()->held(), Bytes(0));
+    EXPECT_TRUE(RandomState::Capture(device_.device) == random_);
+    EXPECT_EQ(linked_->host()->held(), Bytes(0));
   }
+
+  // Null on other devices than the CPU.
+  SimulatedDevice* simulated() { return dynamic_cast<SimulatedDevice*>(linked_.get()); }
 
   Schedule schedule_;
 };
 
-TEST_F(GraphTransferFailureTest, AfterAnyCopyThatFailsTheNextStepIsRight) {
+// Of the CPU alone: copies of its link fail where the test has it.
+class SimulatedGraphTransferTest : public GraphTransferFailures {
+ protected:
+  SimulatedGraphTransferTest() : GraphTransferFailures(TrainingDeviceNamed("cpu")) {}
+};
+
+TEST_F(SimulatedGraphTransferTest, AfterAnyCopyThatFailsTheNextStepIsRight) {
   const GraphOutcome plain = Plain();
-  auto executor = Executor::Create(&graph_.model, graph(), schedule_, device_.get()).value();
+  const auto executor = Make(schedule_);
   for (int copy = 0; copy < 12; ++copy) {
     Rewind();
-    device_->FailCopyAfter(copy);
+    simulated()->FailCopyAfter(copy);
     ExpectUntouched(executor->Step(Inputs(), graph_.target).status(), absl::StatusCode::kInternal,
                     "the simulated copy failed");
   }
-  ExpectLikePlain(graph(), schedule_, plain, device_.get());
+  ExpectLikePlain(graph(), schedule_, plain, linked_.get());
 }
 
-TEST_F(GraphTransferFailureTest, InputsThatTheCallerHoldsComeBack) {
-  const GraphOutcome plain = Plain();
+class GraphTransferFailureTest : public GraphTransferFailures,
+                                 public testing::WithParamInterface<std::string> {
+ protected:
+  GraphTransferFailureTest() : GraphTransferFailures(TrainingDeviceNamed(GetParam())) {}
+};
+
+TEST_P(GraphTransferFailureTest, InputsThatTheCallerHoldsComeBack) {
   // Both inputs are away when the step ends or fails.
   Schedule schedule = store_all_;
   for (const auto& [v, index] : graph_.model.inputs()) {
@@ -122,43 +165,46 @@ TEST_F(GraphTransferFailureTest, InputsThatTheCallerHoldsComeBack) {
     return i.op == Op::kDiscard && graph_.model.is_input(i.stage - 1);
   };
   schedule.erase(std::remove_if(schedule.begin(), schedule.end(), discarded), schedule.end());
-  auto executor = Executor::Create(&graph_.model, graph(), schedule, device_.get());
-  ASSERT_TRUE(executor.ok()) << executor.status();
+  const auto executor = Make(schedule);
   const std::vector<at::Tensor> inputs = Inputs();
   for (const int failing : {-1, 0, 1}) {
+    if (failing >= 0 && simulated() == nullptr) continue;
     Rewind();
-    device_->FailCopyAfter(failing);
-    const Bytes live = TrackingAllocator::Get()->current();
-    EXPECT_EQ((*executor)->Step(inputs, graph_.target).ok(), failing < 0);
-    EXPECT_EQ(TrackingAllocator::Get()->current(), live);
-    EXPECT_EQ(device_->host()->held(), Bytes(0));
+    if (failing >= 0) simulated()->FailCopyAfter(failing);
+    const Bytes live = device_.live();
+    EXPECT_EQ(executor->Step(inputs, graph_.target).ok(), failing < 0);
+    EXPECT_EQ(device_.live(), live);
+    EXPECT_EQ(linked_->host()->held(), Bytes(0));
     for (size_t i = 0; i < inputs.size(); ++i) {
       EXPECT_TRUE(inputs[i].equal(graph_.inputs[i]));
     }
   }
 }
 
-TEST_F(GraphTransferFailureTest, OutOfMemoryAnywhereLeavesACleanState) {
+TEST_P(GraphTransferFailureTest, OutOfMemoryAnywhereLeavesACleanState) {
+  if (!device_.limits_memory()) GTEST_SKIP() << "its memory has no limit to the byte";
   const GraphOutcome plain = Plain();
-  auto executor = Executor::Create(&graph_.model, graph(), schedule_, device_.get()).value();
-  TrackingAllocator* const allocator = TrackingAllocator::Get();
+  const auto executor = Make(schedule_);
   const int64_t peak = executor->prediction().peak.value();
   int failures = 0;
   for (int64_t extra = 0; extra < peak; extra += peak / 25) {
     Rewind();
     std::vector<at::Tensor> inputs = Inputs();
-    allocator->SetLimit(allocator->current() + Bytes(extra));
+    device_.LimitMemory(Bytes(extra));
     const absl::Status status = executor->Step(std::move(inputs), graph_.target).status();
-    allocator->ClearLimit();
+    device_.ClearLimit();
     if (status.ok()) continue;
     ++failures;
     ExpectUntouched(status, absl::StatusCode::kResourceExhausted, "out of memory");
   }
   EXPECT_GT(failures, 12);
-  ExpectLikePlain(graph(), schedule_, plain, device_.get());
+  ExpectLikePlain(graph(), schedule_, plain, linked_.get());
 }
 
-TEST_F(GraphTransferFailureTest, WithoutALinkTransfersAreRefused) {
+INSTANTIATE_TEST_SUITE_P(Devices, GraphTransferFailureTest, testing::Values("cpu", "test", "cuda"),
+                         [](const auto& device) { return device.param; });
+
+TEST_F(SimulatedGraphTransferTest, WithoutALinkTransfersAreRefused) {
   const absl::Status status = Executor::Create(&graph_.model, graph(), schedule_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("the device has no link"));

@@ -7,14 +7,15 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "client/torch/execute/plain_step.h"
 #include "client/torch/execute/planned_module.h"
-#include "client/torch/memory/tracking_allocator.h"
 #include "solvers/schedule/instance.h"
+#include "tests/client/device/training_devices.h"
 #include "tests/client/torch/counting_device.h"
 #include "tests/client/torch/error_of.h"
 #include "tests/client/torch/random_schedule.h"
@@ -26,21 +27,23 @@ namespace {
 
 using testing::HasSubstr;
 
-class PlannedGraphTransferTest : public testing::TestWithParam<std::string>,
-                                 protected GraphTraining {
+class PlannedGraphTransfers : public testing::Test, protected GraphTraining {
  protected:
-  explicit PlannedGraphTransferTest(const std::string& name = GetParam())
-      : GraphTraining(name), profile_(Profiled()), store_all_(StoreAllSchedule(graph())) {}
-  ~PlannedGraphTransferTest() override { meter_->ClearLimit(); }
+  PlannedGraphTransfers(const std::string& name, const TrainingDevice& device)
+      : GraphTraining(name, device), profile_(Profiled()), store_all_(StoreAllSchedule(graph())) {
+    if (!device.missing.empty()) return;
+    linked_ = std::make_unique<CountingDevice>(FastLink(/*full_duplex=*/true), device);
+  }
+  void SetUp() override { SKIP_IF_MISSING(device_); }
 
   const Graph& graph() const { return std::get<Graph>(profile_.problem); }
 
   Schedule MovingSchedule(int trips, std::mt19937* random) const {
-    return WithTrips(graph(), *device_.link(), store_all_, trips, random);
+    return WithTrips(graph(), *linked_->link(), store_all_, trips, random);
   }
 
   std::unique_ptr<PlannedModule> Make(const Schedule& schedule) {
-    auto planned = PlannedModule::Create(&graph_.model, graph(), schedule, &device_);
+    auto planned = PlannedModule::Create(&graph_.model, graph(), schedule, linked_.get());
     EXPECT_TRUE(planned.ok()) << planned.status();
     return std::move(planned).value();
   }
@@ -62,12 +65,11 @@ class PlannedGraphTransferTest : public testing::TestWithParam<std::string>,
   }
 
   void ExpectNothingHeld(Bytes live) {
-    EXPECT_EQ(meter_->current(), live);
-    EXPECT_EQ(device_.host()->held(), Bytes(0));
+    EXPECT_EQ(device_.live(), live);
+    EXPECT_EQ(linked_->host()->held(), Bytes(0));
   }
 
-  TrackingAllocator* const meter_ = TrackingAllocator::Get();
-  CountingDevice device_{FastLink(/*full_duplex=*/true)};
+  std::unique_ptr<CountingDevice> linked_;  // null where the device is missing
   const Profile profile_;
   const Schedule store_all_;
 };
@@ -78,45 +80,73 @@ int CopiesOf(const Schedule& schedule, Op start) {
   return copies;
 }
 
+using GraphCase = std::tuple<std::string, std::string>;  // graph, device
+
+class PlannedGraphTransferTest : public PlannedGraphTransfers,
+                                 public testing::WithParamInterface<GraphCase> {
+ protected:
+  PlannedGraphTransferTest()
+      : PlannedGraphTransfers(std::get<0>(GetParam()),
+                              TrainingDeviceNamed(std::get<1>(GetParam()))) {}
+};
+
 TEST_P(PlannedGraphTransferTest, StepsAreThePlainOnesAndDoAsTheEvaluatorSays) {
   const GraphOutcome plain = Plain();
   std::mt19937 random(12);
-  const int schedules = GetParam() == "mixed" ? 40 : 6;
+  const int schedules = std::get<0>(GetParam()) != "mixed" ? 6 : device_.exact ? 40 : 12;
   int trips = 0;
   for (int i = 0; i < schedules; ++i) {
     const Schedule schedule = MovingSchedule(2 + i % 12, &random);
     SCOPED_TRACE(Text(schedule));
     const auto planned = Make(schedule);
-    const Bytes live = meter_->current();
+    const Bytes live = device_.live();
     const Bytes sums = TiedSums(graph_.model);
-    device_.Forget();
+    linked_->Forget();
     meter_->ResetPeak();
     ExpectRight(planned.get(), plain);
     const Simulation& predicted = planned->prediction();
     const Bytes peak = meter_->peak() - live - sums;
     // The caller holds the loss, the engine its gradient.
     EXPECT_LE(peak, predicted.peak + Bytes(8));
-    EXPECT_GE(static_cast<double>(peak.value()),
-              0.99 * static_cast<double>(predicted.peak.value()));
-    EXPECT_EQ(device_.host()->peak(), predicted.host_peak);
-    EXPECT_EQ(device_.offloaded().bytes, predicted.offloaded);
-    EXPECT_EQ(device_.prefetched().bytes, predicted.prefetched);
-    EXPECT_EQ(device_.offloaded().count, CopiesOf(schedule, Op::kOffloadStart));
-    EXPECT_EQ(device_.prefetched().count, CopiesOf(schedule, Op::kPrefetchStart));
+    EXPECT_LE(linked_->host()->peak(), predicted.host_peak);
+    EXPECT_LE(linked_->offloaded().bytes, predicted.offloaded);
+    EXPECT_LE(linked_->prefetched().bytes, predicted.prefetched);
+    // Elsewhere plans count whole blocks.
+    if (device_.exact) {
+      EXPECT_GE(static_cast<double>(peak.value()),
+                0.99 * static_cast<double>(predicted.peak.value()));
+      EXPECT_GE(linked_->host()->peak(), predicted.host_peak);
+      EXPECT_GE(linked_->offloaded().bytes, predicted.offloaded);
+      EXPECT_GE(linked_->prefetched().bytes, predicted.prefetched);
+    }
+    EXPECT_EQ(linked_->offloaded().count, CopiesOf(schedule, Op::kOffloadStart));
+    EXPECT_EQ(linked_->prefetched().count, CopiesOf(schedule, Op::kPrefetchStart));
     ExpectNothingHeld(live);
-    trips += device_.offloaded().count;
+    trips += linked_->offloaded().count;
     if (HasFailure()) return;
   }
   EXPECT_GT(trips, 3 * schedules);
 }
 
-INSTANTIATE_TEST_SUITE_P(Graphs, PlannedGraphTransferTest,
-                         testing::Values("mixed", "decoder", "resnet18"),
-                         [](const auto& graph) { return graph.param; });
+std::string NameOfGraphCase(const testing::TestParamInfo<GraphCase>& test) {
+  const auto& [graph, device] = test.param;
+  return graph + (device == "cpu" ? "" : "_" + device);
+}
 
-class OnePlannedGraphTransferTest : public PlannedGraphTransferTest {
+INSTANTIATE_TEST_SUITE_P(Graphs, PlannedGraphTransferTest,
+                         testing::Combine(testing::Values("mixed", "decoder", "resnet18"),
+                                          testing::Values("cpu")),
+                         NameOfGraphCase);
+INSTANTIATE_TEST_SUITE_P(OnOtherDevices, PlannedGraphTransferTest,
+                         testing::Combine(testing::Values("mixed", "decoder"),
+                                          testing::Values("test", "cuda")),
+                         NameOfGraphCase);
+
+class OnePlannedGraphTransfer : public PlannedGraphTransfers {
  protected:
-  OnePlannedGraphTransferTest() : PlannedGraphTransferTest("mixed") {
+  explicit OnePlannedGraphTransfer(const TrainingDevice& device)
+      : PlannedGraphTransfers("mixed", device) {
+    if (linked_ == nullptr) return;
     std::mt19937 random(5);
     schedule_ = MovingSchedule(10, &random);
     planned_ = Make(schedule_);
@@ -126,7 +156,13 @@ class OnePlannedGraphTransferTest : public PlannedGraphTransferTest {
   std::unique_ptr<PlannedModule> planned_;
 };
 
-TEST_F(OnePlannedGraphTransferTest, StepsMayBeUnderWayAtOnceAndEndInAnyWay) {
+class OnePlannedGraphTransferTest : public OnePlannedGraphTransfer,
+                                    public testing::WithParamInterface<std::string> {
+ protected:
+  OnePlannedGraphTransferTest() : OnePlannedGraphTransfer(TrainingDeviceNamed(GetParam())) {}
+};
+
+TEST_P(OnePlannedGraphTransferTest, StepsMayBeUnderWayAtOnceAndEndInAnyWay) {
   const GraphOutcome plain = [this] {
     Rewind();
     double sum = 0;
@@ -139,12 +175,12 @@ TEST_F(OnePlannedGraphTransferTest, StepsMayBeUnderWayAtOnceAndEndInAnyWay) {
     }
     return After(sum);
   }();
-  const Bytes live = meter_->current();
+  const Bytes live = device_.live();
   Rewind();
   {
     const at::Tensor first = planned_->forward(Inputs(), graph_.target);
     const at::Tensor second = planned_->forward(Inputs(), graph_.target);
-    const RandomState after_two = RandomState::Capture();
+    const RandomState after_two = RandomState::Capture(device_.device);
     const BufferState buffers = BufferState::Capture(graph_.model.buffers());
     at::Tensor dropped = planned_->forward(Inputs(), graph_.target);
     dropped.reset();
@@ -159,7 +195,7 @@ TEST_F(OnePlannedGraphTransferTest, StepsMayBeUnderWayAtOnceAndEndInAnyWay) {
 }
 
 // Where the plan moves an input, it has a copy of its own, which goes with the first backward.
-TEST_F(OnePlannedGraphTransferTest, GraphsMayBeKeptUnlessAnInputMoves) {
+TEST_P(OnePlannedGraphTransferTest, GraphsMayBeKeptUnlessAnInputMoves) {
   const std::vector<at::Tensor> inputs = Inputs();
   const GraphOutcome plain = [&] {
     Rewind();
@@ -180,7 +216,7 @@ TEST_F(OnePlannedGraphTransferTest, GraphsMayBeKeptUnlessAnInputMoves) {
              graph_.model.is_input(each.stage - 1);
     });
     auto planned = Make(schedule);
-    const Bytes live = meter_->current();
+    const Bytes live = device_.live();
     Rewind();
     {
       const at::Tensor loss = planned->forward(inputs, graph_.target);
@@ -197,30 +233,7 @@ TEST_F(OnePlannedGraphTransferTest, GraphsMayBeKeptUnlessAnInputMoves) {
   EXPECT_LT(refused, 12);
 }
 
-TEST_F(OnePlannedGraphTransferTest, AfterAnyCopyThatFailsTheNextStepIsRight) {
-  const GraphOutcome plain = Plain();
-  const Bytes live = meter_->current();
-  const int copies =
-      CopiesOf(schedule_, Op::kOffloadStart) + CopiesOf(schedule_, Op::kPrefetchStart);
-  int in_backward = 0;
-  for (int copy = 0; copy < copies; ++copy) {
-    Rewind();
-    device_.simulated()->FailCopyAfter(copy);
-    at::Tensor loss;
-    EXPECT_THAT(ErrorOf([&] {
-                  loss = planned_->forward(Inputs(), graph_.target);
-                  loss.backward();
-                }),
-                HasSubstr("the simulated copy failed"));
-    in_backward += loss.defined() ? 1 : 0;
-    loss.reset();
-    ExpectNothingHeld(live);
-  }
-  EXPECT_GT(in_backward, 3);
-  ExpectRight(planned_.get(), plain);
-}
-
-TEST_F(OnePlannedGraphTransferTest, InputsThatTheCallerHoldsStayHis) {
+TEST_P(OnePlannedGraphTransferTest, InputsThatTheCallerHoldsStayHis) {
   const GraphOutcome plain = Plain();
   // Both inputs are away between forward and backward.
   Schedule schedule;
@@ -246,11 +259,44 @@ TEST_F(OnePlannedGraphTransferTest, InputsThatTheCallerHoldsStayHis) {
   sum.backward();
   ExpectLike(plain, sum.item<double>());
   for (size_t i = 0; i < inputs.size(); ++i) EXPECT_TRUE(inputs[i].equal(graph_.inputs[i]));
-  EXPECT_EQ(device_.host()->held(), Bytes(0));
-  EXPECT_EQ(device_.offloaded().count, static_cast<int>(inputs.size()));
+  EXPECT_EQ(linked_->host()->held(), Bytes(0));
+  EXPECT_EQ(linked_->offloaded().count, static_cast<int>(inputs.size()));
 }
 
-TEST_F(OnePlannedGraphTransferTest, WithoutALinkTransfersAreRefused) {
+INSTANTIATE_TEST_SUITE_P(Devices, OnePlannedGraphTransferTest,
+                         testing::Values("cpu", "test", "cuda"),
+                         [](const auto& device) { return device.param; });
+
+// Of the CPU alone: copies of its link fail where the test has it.
+class SimulatedGraphTransferTest : public OnePlannedGraphTransfer {
+ protected:
+  SimulatedGraphTransferTest() : OnePlannedGraphTransfer(TrainingDeviceNamed("cpu")) {}
+};
+
+TEST_F(SimulatedGraphTransferTest, AfterAnyCopyThatFailsTheNextStepIsRight) {
+  const GraphOutcome plain = Plain();
+  const Bytes live = device_.live();
+  const int copies =
+      CopiesOf(schedule_, Op::kOffloadStart) + CopiesOf(schedule_, Op::kPrefetchStart);
+  int in_backward = 0;
+  for (int copy = 0; copy < copies; ++copy) {
+    Rewind();
+    linked_->simulated()->FailCopyAfter(copy);
+    at::Tensor loss;
+    EXPECT_THAT(ErrorOf([&] {
+                  loss = planned_->forward(Inputs(), graph_.target);
+                  loss.backward();
+                }),
+                HasSubstr("the simulated copy failed"));
+    in_backward += loss.defined() ? 1 : 0;
+    loss.reset();
+    ExpectNothingHeld(live);
+  }
+  EXPECT_GT(in_backward, 3);
+  ExpectRight(planned_.get(), plain);
+}
+
+TEST_F(SimulatedGraphTransferTest, WithoutALinkTransfersAreRefused) {
   const absl::Status status = PlannedModule::Create(&graph_.model, graph(), schedule_).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("the device has no link"));

@@ -14,6 +14,7 @@
 
 #include "client/torch/execute/executor.h"
 #include "client/torch/memory/step_arena.h"
+#include "client/torch/memory/tracking_allocator.h"
 #include "client/torch/offload/simulated_device.h"
 #include "solvers/schedule/instance.h"
 #include "tests/client/torch/execute/chain_training.h"
