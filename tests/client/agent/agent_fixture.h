@@ -7,6 +7,7 @@
 #include "client/agent/agent.h"
 #include "client/torch/memory/tracking_allocator.h"
 #include "client/torch/offload/execution_device.h"
+#include "tests/client/device/training_devices.h"
 #include "tests/client/torch/test_networks.h"
 
 namespace stowage {
@@ -24,7 +25,12 @@ class RenamedCpu : public ExecutionDevice {
 
 class AgentTest : public ::testing::Test {
  protected:
-  AgentTest() { options_.profile.repeats = 2; }
+  explicit AgentTest(const TrainingDevice& device = TrainingDeviceNamed("cpu"))
+      : device_(device), network_(MakeTestNetwork("norm_mlp", device)) {
+    options_.profile.repeats = 2;
+    options_.device = device.execution;
+  }
+  void SetUp() override { SKIP_IF_MISSING(device_); }
 
   Agent LocalAgent() { return Agent(&network_.model, options_); }
 
@@ -36,7 +42,8 @@ class AgentTest : public ::testing::Test {
     return adopted.value();
   }
 
-  TestNetwork network_ = MakeTestNetwork("norm_mlp");
+  const TrainingDevice& device_;
+  TestNetwork network_;
   AgentOptions options_;
 };
 

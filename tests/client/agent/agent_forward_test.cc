@@ -15,9 +15,9 @@
 
 #include "client/agent/agent.h"
 #include "client/torch/execute/plain_step.h"
-#include "client/torch/memory/tracking_allocator.h"
 #include "tests/client/agent/agent_fixture.h"
 #include "tests/client/agent/agent_life_fixture.h"
+#include "tests/client/device/training_devices.h"
 #include "tests/client/torch/training_outcome.h"
 
 namespace stowage {
@@ -26,10 +26,13 @@ namespace {
 using ::testing::HasSubstr;
 using ForwardOf = std::function<at::Tensor(const at::Tensor& input)>;
 
-class AgentForwardTest : public AgentTest {
+class AgentForwardTest : public AgentTest, public ::testing::WithParamInterface<std::string> {
  protected:
-  AgentForwardTest() : start_(network_.model) { options_.drift.replans = 0; }
-  ~AgentForwardTest() override { TrackingAllocator::Get()->ClearLimit(); }
+  AgentForwardTest()
+      : AgentTest(TrainingDeviceNamed(GetParam())), start_(network_.model, device_.device) {
+    options_.drift.replans = 0;
+  }
+  ~AgentForwardTest() override { device_.ClearLimit(); }
 
   // With a plan that recomputes.
   std::unique_ptr<Agent> Planned(double share = 0.7) {
@@ -60,7 +63,7 @@ class AgentForwardTest : public AgentTest {
   Outcome After(const std::function<double()>& loop) {
     start_.Rewind();
     const double loss = loop();
-    return Outcome::Of(network_.model, loss);
+    return Outcome::Of(network_.model, loss, device_.device);
   }
 
   double StepWith(const ForwardOf& forward) {
@@ -69,13 +72,11 @@ class AgentForwardTest : public AgentTest {
     return loss.item<double>();
   }
 
-  static Bytes Live() { return TrackingAllocator::Get()->current(); }
-
   Rewinder start_;
   stowage::Plan plan_;
 };
 
-TEST_F(AgentForwardTest, ALoopWithItsOwnLossIsThePlainOneAndIsNoted) {
+TEST_P(AgentForwardTest, ALoopWithItsOwnLossIsThePlainOneAndIsNoted) {
   const Outcome plain = After([&] { return StepWith(Plain()); });
   options_.measure_steps = true;
   const auto agent = Planned();
@@ -88,16 +89,19 @@ TEST_F(AgentForwardTest, ALoopWithItsOwnLossIsThePlainOneAndIsNoted) {
 }
 
 // With the model's own loss memory is that of the prediction; the caller holds the loss, the engine its gradient.
-TEST_F(AgentForwardTest, MemoryIsThePredicted) {
+TEST_P(AgentForwardTest, MemoryIsThePredicted) {
   const auto agent = Planned();
   start_.Rewind();
   const at::Tensor loss = network_.model.loss()(By(agent.get())(network_.input), network_.target);
   loss.backward();
   EXPECT_LE(agent->memory().peak, plan_.prediction.peak + Bytes(8));
-  EXPECT_GE(agent->memory().peak, plan_.prediction.peak);
+  // Elsewhere plans count whole blocks.
+  if (device_.exact) {
+    EXPECT_GE(agent->memory().peak, plan_.prediction.peak);
+  }
 }
 
-TEST_F(AgentForwardTest, ForwardsMayComeBeforeBackwardsAndEvaluationsBetween) {
+TEST_P(AgentForwardTest, ForwardsMayComeBeforeBackwardsAndEvaluationsBetween) {
   const auto loop = [this](const ForwardOf& forward) {
     const at::Tensor first = OwnLoss(forward(network_.input));
     double sum = 0;
@@ -115,15 +119,15 @@ TEST_F(AgentForwardTest, ForwardsMayComeBeforeBackwardsAndEvaluationsBetween) {
   options_.drift.replans = 9;
   options_.drift.time = 0;
   const auto agent = Planned();
-  const Bytes live = Live();
+  const Bytes live = device_.live();
   ExpectEqual(plain, After([&] { return loop(By(agent.get())); }));
-  EXPECT_EQ(Live(), live);
+  EXPECT_EQ(device_.live(), live);
   EXPECT_EQ(agent->steps().planned, 2);
   // What they held together is no drift of the plan.
   EXPECT_EQ(agent->events().of<ReplanEvent>(), 0);
 }
 
-TEST_F(AgentForwardTest, EvaluationsAreNoSteps) {
+TEST_P(AgentForwardTest, EvaluationsAreNoSteps) {
   Agent agent(&network_.model, options_);
   const torch::NoGradGuard no_grad;
   const auto output = agent.Forward(network_.input, network_.target);
@@ -133,17 +137,17 @@ TEST_F(AgentForwardTest, EvaluationsAreNoSteps) {
   EXPECT_EQ(agent.events().of<ProfileTakenEvent>(), 0);
 }
 
-TEST_F(AgentForwardTest, AGraphThatIsDroppedIsNoStep) {
+TEST_P(AgentForwardTest, AGraphThatIsDroppedIsNoStep) {
   const auto agent = Planned();
-  const Bytes live = Live();
+  const Bytes live = device_.live();
   By(agent.get())(network_.input);
-  EXPECT_EQ(Live(), live);
+  EXPECT_EQ(device_.live(), live);
   EXPECT_EQ(agent->steps().dropped, 1);
   EXPECT_EQ(agent->steps().planned, 0);
 }
 
 // What a gradient scaler does: a loss that overflows makes no optimizer step, and is a step of the agent's.
-TEST_F(AgentForwardTest, LossesMayBeScaled) {
+TEST_P(AgentForwardTest, LossesMayBeScaled) {
   std::vector<at::Tensor> before;
   for (const at::Tensor& parameter : network_.model.parameters()) {
     before.push_back(parameter.detach().clone());
@@ -182,7 +186,7 @@ TEST_F(AgentForwardTest, LossesMayBeScaled) {
   EXPECT_EQ(agent->events().of<OutOfMemoryEvent>(), 0);
 }
 
-TEST_F(AgentForwardTest, ASmallerBatchTrainsByThePlanForALarger) {
+TEST_P(AgentForwardTest, ASmallerBatchTrainsByThePlanForALarger) {
   const at::Tensor fewer = network_.input.narrow(0, 0, 2).contiguous();
   const auto loop = [&](const ForwardOf& forward) {
     const at::Tensor loss = OwnLoss(forward(fewer));
@@ -195,7 +199,7 @@ TEST_F(AgentForwardTest, ASmallerBatchTrainsByThePlanForALarger) {
   EXPECT_EQ(agent->steps().by_larger, 1);
 }
 
-TEST_F(AgentForwardTest, ErrorsBeforeTheBackwardAreStatuses) {
+TEST_P(AgentForwardTest, ErrorsBeforeTheBackwardAreStatuses) {
   Agent agent(&network_.model, options_);
   EXPECT_EQ(agent.Forward(network_.input, network_.target).status().code(),
             absl::StatusCode::kFailedPrecondition);
@@ -204,7 +208,7 @@ TEST_F(AgentForwardTest, ErrorsBeforeTheBackwardAreStatuses) {
             absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(AgentForwardTest, SwitchedOffOrInShadowTheForwardIsPlain) {
+TEST_P(AgentForwardTest, SwitchedOffOrInShadowTheForwardIsPlain) {
   const Outcome plain = After([&] { return StepWith(Plain()); });
   bool off = false;
   options_.off = [&off] { return off; };
@@ -223,9 +227,9 @@ TEST_F(AgentForwardTest, SwitchedOffOrInShadowTheForwardIsPlain) {
 }
 
 // Wherever memory runs out, the next step begins with a smaller plan, and has lost nothing.
-TEST_F(AgentForwardTest, AfterOutOfMemoryTheNextStepTakesLess) {
+TEST_P(AgentForwardTest, AfterOutOfMemoryTheNextStepTakesLess) {
+  if (!device_.limits_memory()) GTEST_SKIP() << "its memory has no limit to the byte";
   const Outcome plain = After([&] { return StepWith(Plain()); });
-  TrackingAllocator* const meter = TrackingAllocator::Get();
   int in_forward = 0;
   int in_backward = 0;
   for (const int percent : {100, 90, 70, 50, 30}) {
@@ -235,10 +239,9 @@ TEST_F(AgentForwardTest, AfterOutOfMemoryTheNextStepTakesLess) {
     };
     const auto agent = Planned(1.0);
     start_.Rewind();
-    const Bytes live = Live();
+    const Bytes live = device_.live();
     const Bytes input(static_cast<int64_t>(network_.input.nbytes()));
-    meter->SetLimit(live - input - Bytes(64) +
-                    Bytes(plan_.prediction.peak.value() * percent / 100));
+    device_.LimitMemory(Bytes(plan_.prediction.peak.value() * percent / 100) - input - Bytes(64));
     {
       const absl::StatusOr<at::Tensor> output = agent->Forward(network_.input, network_.target);
       if (!output.ok()) {
@@ -249,8 +252,8 @@ TEST_F(AgentForwardTest, AfterOutOfMemoryTheNextStepTakesLess) {
         ++in_backward;
       }
     }
-    meter->ClearLimit();
-    EXPECT_EQ(Live(), live);
+    device_.ClearLimit();
+    EXPECT_EQ(device_.live(), live);
     EXPECT_EQ(agent->events().of<OutOfMemoryEvent>(), 1) << percent;
     EXPECT_THAT(finding, HasSubstr("out of memory at instruction "));
     EXPECT_EQ(agent->steps().planned, 0);
@@ -263,7 +266,7 @@ TEST_F(AgentForwardTest, AfterOutOfMemoryTheNextStepTakesLess) {
 }
 
 // A hook of the caller's that throws is nothing that another plan would help.
-TEST_F(AgentForwardTest, WhatFailsInTheCallersBackwardIsHis) {
+TEST_P(AgentForwardTest, WhatFailsInTheCallersBackwardIsHis) {
   const auto agent = Planned();
   {
     const at::Tensor output = By(agent.get())(network_.input);
@@ -274,7 +277,7 @@ TEST_F(AgentForwardTest, WhatFailsInTheCallersBackwardIsHis) {
   EXPECT_EQ(agent->events().of<ReplanEvent>(), 0);
 }
 
-TEST_F(AgentForwardTest, AGraphMayOutliveItsAgent) {
+TEST_P(AgentForwardTest, AGraphMayOutliveItsAgent) {
   const Outcome plain = After([&] { return StepWith(Plain()); });
   ExpectEqual(plain, After([&] {
                 at::Tensor loss;
@@ -287,6 +290,9 @@ TEST_F(AgentForwardTest, AGraphMayOutliveItsAgent) {
                 return loss.item<double>();
               }));
 }
+
+INSTANTIATE_TEST_SUITE_P(On, AgentForwardTest, ::testing::Values("cpu", "test", "cuda"),
+                         [](const auto& device) { return device.param; });
 
 // Modules in another mode are another network: it is planned for itself.
 TEST_F(AgentTest, ModesOfModulesArePartOfTheShape) {
