@@ -8,10 +8,10 @@
 #include <variant>
 
 #include "client/torch/execute/plain_step.h"
-#include "client/torch/memory/tracking_allocator.h"
 #include "client/torch/model/model_state.h"
 #include "client/torch/model/state_digest.h"
 #include "tests/client/agent/agent_fixture.h"
+#include "tests/client/device/training_devices.h"
 #include "tests/client/torch/test_networks.h"
 
 namespace stowage {
@@ -19,7 +19,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST_F(AgentTest, PlansAndStepsWithinTheBudgetLikePlainTraining) {
+class AgentStepTest : public AgentTest, public ::testing::WithParamInterface<std::string> {
+ protected:
+  AgentStepTest() : AgentTest(TrainingDeviceNamed(GetParam())) {}
+  ~AgentStepTest() override { device_.ClearLimit(); }
+};
+
+TEST_P(AgentStepTest, PlansAndStepsWithinTheBudgetLikePlainTraining) {
   Agent agent = LocalAgent();
   const absl::StatusOr<AdoptedPlan> adopted =
       agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.7});
@@ -28,16 +34,22 @@ TEST_F(AgentTest, PlansAndStepsWithinTheBudgetLikePlainTraining) {
   EXPECT_EQ(adopted->source, PlanSource::kLocal);
   EXPECT_TRUE(adopted->profiled);
 
-  TestNetwork plain = MakeTestNetwork("norm_mlp");
-  const absl::StatusOr<StepReport> expected = PlainStep(plain.model, plain.input, plain.target);
+  const RandomState start = RandomState::Capture(device_.device);
+  TestNetwork plain = MakeTestNetwork("norm_mlp", device_);
+  const absl::StatusOr<StepReport> expected =
+      PlainStep(plain.model, plain.input, plain.target, device_.meter());
   ASSERT_TRUE(expected.ok()) << expected.status();
-  MakeTestNetwork("norm_mlp");  // the same random state; the agent has left the model as it was
+  start.Restore();
   const absl::StatusOr<StepReport> step = agent.Step(network_.input, network_.target);
   ASSERT_TRUE(step.ok()) << step.status();
   EXPECT_EQ(step->loss, expected->loss);
   EXPECT_EQ(GradientDigest(network_.model), GradientDigest(plain.model));
   EXPECT_LE(step->peak, adopted->plan.budget);
-  EXPECT_EQ(step->peak, adopted->plan.prediction.peak);
+  EXPECT_LE(step->peak, adopted->plan.prediction.peak);
+  // Elsewhere plans count whole blocks.
+  if (device_.exact) {
+    EXPECT_EQ(step->peak, adopted->plan.prediction.peak);
+  }
   EXPECT_EQ(step->recomputed_forwards, adopted->plan.prediction.recomputed_forwards);
   EXPECT_GT(step->recomputed_forwards, 0);
 }
@@ -55,7 +67,7 @@ TEST_F(AgentTest, HasNoStepWithoutAPlan) {
             absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(AgentTest, TheLeastBudgetThatAnInfeasibleAnswerNamesIsFeasible) {
+TEST_P(AgentStepTest, TheLeastBudgetThatAnInfeasibleAnswerNamesIsFeasible) {
   Agent agent = LocalAgent();
   const absl::StatusOr<AdoptedPlan> infeasible =
       agent.Plan(network_.input, network_.target, Bytes(1));
@@ -66,7 +78,11 @@ TEST_F(AgentTest, TheLeastBudgetThatAnInfeasibleAnswerNamesIsFeasible) {
   ASSERT_EQ(found->plan.status, PlanStatus::kFound);
   const absl::StatusOr<StepReport> step = agent.Step(network_.input, network_.target);
   ASSERT_TRUE(step.ok()) << step.status();
-  EXPECT_EQ(step->peak, least);
+  EXPECT_LE(step->peak, least);
+  // Elsewhere plans count whole blocks.
+  if (device_.exact) {
+    EXPECT_EQ(step->peak, least);
+  }
 }
 
 TEST_F(AgentTest, BudgetsAreResolvedWithTheSlotsThatWereAskedFor) {
@@ -78,7 +94,8 @@ TEST_F(AgentTest, BudgetsAreResolvedWithTheSlotsThatWereAskedFor) {
 
 // A limit of the device below what the plan takes: the step fails, is made again within less, and has
 // lost nothing.
-TEST_F(AgentTest, AfterOutOfMemoryTheStepIsMadeWithinLess) {
+TEST_P(AgentStepTest, AfterOutOfMemoryTheStepIsMadeWithinLess) {
+  if (!device_.limits_memory()) GTEST_SKIP() << "its memory has no limit to the byte";
   options_.out_of_memory.retry_step = true;
   std::string finding;
   options_.on_event = [&finding](const AgentEvent& event) {
@@ -88,28 +105,28 @@ TEST_F(AgentTest, AfterOutOfMemoryTheStepIsMadeWithinLess) {
   const auto whole = agent.Plan(network_.input, network_.target, ShareOfStoreAll{1.0});
   ASSERT_TRUE(whole.ok()) << whole.status();
   ASSERT_EQ(whole->plan.status, PlanStatus::kFound);
-  const RandomState start = RandomState::Capture();
-  TestNetwork plain = MakeTestNetwork("norm_mlp");
-  const absl::StatusOr<StepReport> expected = PlainStep(plain.model, plain.input, plain.target);
+  const RandomState start = RandomState::Capture(device_.device);
+  TestNetwork plain = MakeTestNetwork("norm_mlp", device_);
+  const absl::StatusOr<StepReport> expected =
+      PlainStep(plain.model, plain.input, plain.target, device_.meter());
   ASSERT_TRUE(expected.ok()) << expected.status();
   start.Restore();
   const Bytes input(static_cast<int64_t>(network_.input.nbytes()));
-  TrackingAllocator* allocator = TrackingAllocator::Get();
-  allocator->SetLimit(allocator->current() - input + Bytes(expected->peak.value() * 95 / 100));
+  device_.LimitMemory(Bytes(expected->peak.value() * 95 / 100) - input);
   const absl::StatusOr<StepReport> step = agent.Step(network_.input, network_.target);
-  allocator->ClearLimit();
+  device_.ClearLimit();
   ASSERT_TRUE(step.ok()) << step.status();
   EXPECT_EQ(agent.events().of<OutOfMemoryEvent>(), 1);
-  // The step was as planned, the device has less than the plan.
   EXPECT_THAT(finding, HasSubstr("out of memory at instruction "));
-  EXPECT_THAT(finding, HasSubstr("taken elsewhere"));
+  // The step was as planned, the device has less than the plan. Of an allocator of blocks what lies idle in them is named.
+  EXPECT_THAT(finding, HasSubstr(device_.exact ? "taken elsewhere" : "fragmentation"));
   EXPECT_GT(step->recomputed_forwards, 0);
   EXPECT_EQ(step->loss, expected->loss);
   EXPECT_EQ(GradientDigest(network_.model), GradientDigest(plain.model));
 }
 
 // What is known from an earlier start is not measured again, and a profile of something else is refused.
-TEST_F(AgentTest, KnowsWhatItWasTold) {
+TEST_P(AgentStepTest, KnowsWhatItWasTold) {
   Agent before = LocalAgent();
   const auto planned = before.Plan(network_.input, network_.target, ShareOfStoreAll{0.7});
   ASSERT_TRUE(planned.ok()) << planned.status();
@@ -136,7 +153,7 @@ TEST_F(AgentTest, KnowsWhatItWasTold) {
   EXPECT_EQ(after.UseProfile(batch, older).code(), absl::StatusCode::kFailedPrecondition);
   const Batch smaller{{network_.input.narrow(0, 0, 2).contiguous()}, network_.target};
   EXPECT_EQ(after.UseProfile(smaller, kept).code(), absl::StatusCode::kInvalidArgument);
-  TestNetwork other = MakeTestNetwork("plain_cnn");
+  TestNetwork other = MakeTestNetwork("plain_cnn", device_);
   Agent another(&other.model, options_);
   EXPECT_EQ(another.UseProfile({{other.input}, other.target}, kept).code(),
             absl::StatusCode::kInvalidArgument);
@@ -160,7 +177,7 @@ TEST_F(AgentTest, KnowsWhatItWasToldOfItsDevice) {
 }
 
 // The latest step, instruction by instruction.
-TEST_F(AgentTest, MeasuresStepsIfAsked) {
+TEST_P(AgentStepTest, MeasuresStepsIfAsked) {
   options_.measure_steps = true;
   Agent agent = LocalAgent();
   const auto planned = agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.7});
@@ -173,14 +190,15 @@ TEST_F(AgentTest, MeasuresStepsIfAsked) {
 }
 
 // A batch that fits into a larger one's plan trains by it as it does plain.
-TEST_F(AgentTest, ASmallerBatchTrainsByThePlanForALarger) {
+TEST_P(AgentStepTest, ASmallerBatchTrainsByThePlanForALarger) {
   Agent agent = LocalAgent();
   ASSERT_TRUE(agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.7}).ok());
   const at::Tensor fewer = network_.input.narrow(0, 0, 2).contiguous();
   const at::Tensor fewer_targets = network_.target.narrow(0, 0, 2).contiguous();
-  const RandomState start = RandomState::Capture();
-  TestNetwork plain = MakeTestNetwork("norm_mlp");
-  const absl::StatusOr<StepReport> expected = PlainStep(plain.model, fewer, fewer_targets);
+  const RandomState start = RandomState::Capture(device_.device);
+  TestNetwork plain = MakeTestNetwork("norm_mlp", device_);
+  const absl::StatusOr<StepReport> expected =
+      PlainStep(plain.model, fewer, fewer_targets, device_.meter());
   ASSERT_TRUE(expected.ok()) << expected.status();
   start.Restore();
   const absl::StatusOr<StepReport> step = agent.Step(fewer, fewer_targets);
@@ -191,7 +209,7 @@ TEST_F(AgentTest, ASmallerBatchTrainsByThePlanForALarger) {
   EXPECT_EQ(GradientDigest(network_.model), GradientDigest(plain.model));
 }
 
-TEST_F(AgentTest, ReplansForAnotherShapeOfInput) {
+TEST_P(AgentStepTest, ReplansForAnotherShapeOfInput) {
   Agent agent = LocalAgent();
   ASSERT_TRUE(agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.7}).ok());
   const Bytes before = std::get<Chain>(agent.profile()->problem).activation(0);
@@ -203,6 +221,9 @@ TEST_F(AgentTest, ReplansForAnotherShapeOfInput) {
   const absl::StatusOr<StepReport> step = agent.Step(fewer, fewer_targets);
   EXPECT_TRUE(step.ok()) << step.status();
 }
+
+INSTANTIATE_TEST_SUITE_P(On, AgentStepTest, ::testing::Values("cpu", "test", "cuda"),
+                         [](const auto& device) { return device.param; });
 
 }  // namespace
 }  // namespace stowage
