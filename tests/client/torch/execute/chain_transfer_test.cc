@@ -22,6 +22,7 @@
 #include "solvers/schedule/instance.h"
 #include "tests/client/device/training_devices.h"
 #include "tests/client/torch/execute/chain_training.h"
+#include "tests/client/torch/network_case.h"
 #include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_networks.h"
 
@@ -62,9 +63,7 @@ class ChainTransfers : public testing::Test, protected ChainTraining {
   std::unique_ptr<ExecutionDevice> device_;
 };
 
-using ChainCase = std::tuple<std::string, std::string>;  // network, device
-
-class ChainTransferTest : public ChainTransfers, public testing::WithParamInterface<ChainCase> {
+class ChainTransferTest : public ChainTransfers, public testing::WithParamInterface<NetworkCase> {
  protected:
   ChainTransferTest()
       : ChainTransfers(std::get<0>(GetParam()), TrainingDeviceNamed(std::get<1>(GetParam()))) {}
@@ -166,19 +165,14 @@ TEST_P(ChainTransferTest, ALimitAtThePeakHoldsAnd64BytesLessDoesNot) {
   }
 }
 
-std::string NameOfChainCase(const testing::TestParamInfo<ChainCase>& test) {
-  const auto& [network, device] = test.param;
-  return network + (device == "cpu" ? "" : "_" + device);
-}
-
 INSTANTIATE_TEST_SUITE_P(Networks, ChainTransferTest,
                          testing::Combine(testing::ValuesIn(TestNetworkNames()),
                                           testing::Values("cpu")),
-                         NameOfChainCase);
+                         NameOfNetworkCase);
 INSTANTIATE_TEST_SUITE_P(OnOtherDevices, ChainTransferTest,
                          testing::Combine(testing::Values("norm_cnn", "mlp", "tied", "transformer"),
                                           testing::Values("test", "cuda")),
-                         NameOfChainCase);
+                         NameOfNetworkCase);
 
 class OneChainTransfer : public ChainTransfers {
  protected:

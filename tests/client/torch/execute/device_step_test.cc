@@ -299,6 +299,7 @@ class TwoRootsTest : public testing::TestWithParam<std::string> {
     }
     MoveTo(device_.device, model_);
   }
+  void SetUp() override { SKIP_IF_MISSING(device_); }
 
   std::vector<at::Tensor> TakeGradients() const {
     std::vector<at::Tensor> gradients;
@@ -341,7 +342,7 @@ TEST_P(TwoRootsTest, MayComeInAnyOrder) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, TwoRootsTest, testing::Values("cpu", "test"),
+INSTANTIATE_TEST_SUITE_P(Devices, TwoRootsTest, testing::Values("cpu", "test", "cuda"),
                          [](const auto& device) { return device.param; });
 
 // Of a graph with two losses, under the caller's own backward.
@@ -356,6 +357,7 @@ class CallersBackwardTest : public testing::TestWithParam<std::string>, protecte
     plain_ = Plain();
   }
   ~CallersBackwardTest() override { device_.ClearLimit(); }
+  void SetUp() override { SKIP_IF_MISSING(device_); }
 
   // Whether a backward that may take so much more than the forward left runs out of memory.
   bool BackwardFails(Bytes more) {
@@ -401,6 +403,7 @@ TEST_P(CallersBackwardTest, MayGoThroughAKeptGraphAgain) {
 }
 
 TEST_P(CallersBackwardTest, WhatOneThatFailedLeftIsGoneAfterTheNextForward) {
+  if (!device_.limits_memory()) GTEST_SKIP() << "its memory has no limit to the byte";
   const int64_t peak = planned_->prediction().peak.value();
   const Bytes live = meter_->current();
   int failures = 0;
@@ -427,6 +430,7 @@ TEST_P(CallersBackwardTest, WhatOneThatFailedLeftIsGoneAfterTheNextForward) {
 }
 
 TEST_P(CallersBackwardTest, WhatOneThatFailedLeftIsGoneWithTheModule) {
+  if (!device_.limits_memory()) GTEST_SKIP() << "its memory has no limit to the byte";
   const Bytes live = meter_->current();
   int failures = 0;
   for (int64_t more = 0; more < 100'000; more += 10'000) {
@@ -437,7 +441,7 @@ TEST_P(CallersBackwardTest, WhatOneThatFailedLeftIsGoneWithTheModule) {
   EXPECT_EQ(meter_->current(), live);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, CallersBackwardTest, testing::Values("cpu", "test"),
+INSTANTIATE_TEST_SUITE_P(Devices, CallersBackwardTest, testing::Values("cpu", "test", "cuda"),
                          [](const auto& device) { return device.param; });
 
 class WaitsTest : public testing::Test {

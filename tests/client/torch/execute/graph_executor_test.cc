@@ -22,6 +22,7 @@
 #include "solvers/schedule/instance.h"
 #include "tests/client/torch/autocast.h"
 #include "tests/client/torch/error_of.h"
+#include "tests/client/torch/network_case.h"
 #include "tests/client/torch/test_graphs.h"
 
 namespace stowage {
@@ -31,9 +32,7 @@ namespace nn = torch::nn;
 
 using testing::HasSubstr;
 
-using Case = std::tuple<std::string, std::string>;  // graph, device
-
-class GraphExecutorTest : public testing::TestWithParam<Case>, protected GraphTraining {
+class GraphExecutorTest : public testing::TestWithParam<NetworkCase>, protected GraphTraining {
  protected:
   GraphExecutorTest()
       : GraphTraining(std::get<0>(GetParam()), TrainingDeviceNamed(std::get<1>(GetParam()))) {}
@@ -216,6 +215,7 @@ class GraphFailureTest : public GraphExecutorTest {
 };
 
 TEST_P(GraphFailureTest, AfterOutOfMemoryAtAnyPointTheNextStepIsRight) {
+  if (!device_.limits_memory()) GTEST_SKIP() << "its memory has no limit to the byte";
   const Profile profile = Profiled();
   const Graph& graph = std::get<Graph>(profile.problem);
   const GraphOutcome plain = Plain();
@@ -324,24 +324,20 @@ TEST(ProfileGraph, OnlyWhatAGradientComesToHasOne) {
   }
 }
 
-std::string NameOf(const testing::TestParamInfo<Case>& test) {
-  const std::string& device = std::get<1>(test.param);
-  return std::get<0>(test.param) + (device == "cpu" ? "" : "_" + device);
-}
-
 INSTANTIATE_TEST_SUITE_P(Mixed, GraphFailureTest,
-                         testing::Combine(testing::Values("mixed"), testing::Values("cpu", "test")),
-                         NameOf);
+                         testing::Combine(testing::Values("mixed"),
+                                          testing::Values("cpu", "test", "cuda")),
+                         NameOfNetworkCase);
 
 INSTANTIATE_TEST_SUITE_P(Graphs, GraphExecutorTest,
                          testing::Combine(testing::Values("mixed", "decoder", "grad_kernels",
                                                           "resnet18", "nasnet_a", "darts_v2"),
                                           testing::Values("cpu")),
-                         NameOf);
+                         NameOfNetworkCase);
 INSTANTIATE_TEST_SUITE_P(OnOtherDevices, GraphExecutorTest,
                          testing::Combine(testing::Values("mixed", "decoder", "grad_kernels"),
                                           testing::Values("test", "cuda")),
-                         NameOf);
+                         NameOfNetworkCase);
 
 }  // namespace
 }  // namespace stowage

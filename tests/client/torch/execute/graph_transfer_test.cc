@@ -18,6 +18,7 @@
 #include "solvers/planner.h"
 #include "solvers/schedule/instance.h"
 #include "tests/client/device/training_devices.h"
+#include "tests/client/torch/network_case.h"
 #include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_graphs.h"
 
@@ -43,9 +44,7 @@ class GraphTransfers : public testing::Test, protected GraphTraining {
   std::unique_ptr<ExecutionDevice> linked_;  // null where the device is missing
 };
 
-using GraphCase = std::tuple<std::string, std::string>;  // graph, device
-
-class GraphTransferTest : public GraphTransfers, public testing::WithParamInterface<GraphCase> {
+class GraphTransferTest : public GraphTransfers, public testing::WithParamInterface<NetworkCase> {
  protected:
   GraphTransferTest()
       : GraphTransfers(std::get<0>(GetParam()), TrainingDeviceNamed(std::get<1>(GetParam()))) {}
@@ -88,19 +87,14 @@ TEST_P(GraphTransferTest, PlansThatRecomputeAndMoveTrainAlike) {
   EXPECT_GT(moving, 0);
 }
 
-std::string NameOfGraphCase(const testing::TestParamInfo<GraphCase>& test) {
-  const auto& [graph, device] = test.param;
-  return graph + (device == "cpu" ? "" : "_" + device);
-}
-
 INSTANTIATE_TEST_SUITE_P(Graphs, GraphTransferTest,
                          testing::Combine(testing::Values("mixed", "decoder", "resnet18"),
                                           testing::Values("cpu")),
-                         NameOfGraphCase);
+                         NameOfNetworkCase);
 INSTANTIATE_TEST_SUITE_P(OnOtherDevices, GraphTransferTest,
                          testing::Combine(testing::Values("mixed", "decoder"),
                                           testing::Values("test", "cuda")),
-                         NameOfGraphCase);
+                         NameOfNetworkCase);
 
 class GraphTransferFailures : public GraphTransfers {
  protected:

@@ -18,6 +18,7 @@
 #include "tests/client/device/training_devices.h"
 #include "tests/client/torch/counting_device.h"
 #include "tests/client/torch/error_of.h"
+#include "tests/client/torch/network_case.h"
 #include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_graphs.h"
 #include "tests/client/torch/test_networks.h"
@@ -80,10 +81,8 @@ int CopiesOf(const Schedule& schedule, Op start) {
   return copies;
 }
 
-using GraphCase = std::tuple<std::string, std::string>;  // graph, device
-
 class PlannedGraphTransferTest : public PlannedGraphTransfers,
-                                 public testing::WithParamInterface<GraphCase> {
+                                 public testing::WithParamInterface<NetworkCase> {
  protected:
   PlannedGraphTransferTest()
       : PlannedGraphTransfers(std::get<0>(GetParam()),
@@ -128,19 +127,14 @@ TEST_P(PlannedGraphTransferTest, StepsAreThePlainOnesAndDoAsTheEvaluatorSays) {
   EXPECT_GT(trips, 3 * schedules);
 }
 
-std::string NameOfGraphCase(const testing::TestParamInfo<GraphCase>& test) {
-  const auto& [graph, device] = test.param;
-  return graph + (device == "cpu" ? "" : "_" + device);
-}
-
 INSTANTIATE_TEST_SUITE_P(Graphs, PlannedGraphTransferTest,
                          testing::Combine(testing::Values("mixed", "decoder", "resnet18"),
                                           testing::Values("cpu")),
-                         NameOfGraphCase);
+                         NameOfNetworkCase);
 INSTANTIATE_TEST_SUITE_P(OnOtherDevices, PlannedGraphTransferTest,
                          testing::Combine(testing::Values("mixed", "decoder"),
                                           testing::Values("test", "cuda")),
-                         NameOfGraphCase);
+                         NameOfNetworkCase);
 
 class OnePlannedGraphTransfer : public PlannedGraphTransfers {
  protected:

@@ -12,15 +12,14 @@
 #include "solvers/schedule/instance.h"
 #include "tests/client/torch/autocast.h"
 #include "tests/client/torch/execute/planned_module_fixture.h"
+#include "tests/client/torch/network_case.h"
 
 namespace stowage {
 namespace {
 
 using testing::HasSubstr;
 
-using Case = std::tuple<std::string, std::string>;  // network, device
-
-class PlannedModuleTest : public PlannedTraining, public testing::WithParamInterface<Case> {
+class PlannedModuleTest : public PlannedTraining, public testing::WithParamInterface<NetworkCase> {
  protected:
   PlannedModuleTest()
       : PlannedTraining(std::get<0>(GetParam()), TrainingDeviceNamed(std::get<1>(GetParam()))) {}
@@ -103,19 +102,14 @@ TEST_P(PlannedModuleTest, UnderAutocastAsThePlainLoop) {
   ExpectEqual(plain, After([&] { return train(ForwardOf(planned.get())); }));
 }
 
-std::string NameOf(const testing::TestParamInfo<Case>& test) {
-  const std::string& device = std::get<1>(test.param);
-  return std::get<0>(test.param) + (device == "cpu" ? "" : "_" + device);
-}
-
 INSTANTIATE_TEST_SUITE_P(Networks, PlannedModuleTest,
                          testing::Combine(testing::ValuesIn(TestNetworkNames()),
                                           testing::Values("cpu")),
-                         NameOf);
+                         NameOfNetworkCase);
 INSTANTIATE_TEST_SUITE_P(OnOtherDevices, PlannedModuleTest,
                          testing::Combine(testing::Values("norm_cnn", "mlp", "tied", "transformer"),
                                           testing::Values("test", "cuda")),
-                         NameOf);
+                         NameOfNetworkCase);
 
 }  // namespace
 }  // namespace stowage

@@ -16,6 +16,7 @@
 #include "solvers/schedule/simulation.h"
 #include "tests/client/torch/counting_device.h"
 #include "tests/client/torch/execute/planned_module_fixture.h"
+#include "tests/client/torch/network_case.h"
 #include "tests/client/torch/random_schedule.h"
 
 namespace stowage {
@@ -72,10 +73,8 @@ class PlannedTransfers : public PlannedTraining {
   std::unique_ptr<CountingDevice> device_;
 };
 
-using TransferCase = std::tuple<std::string, std::string>;  // network, device
-
 class PlannedTransferTest : public PlannedTransfers,
-                            public testing::WithParamInterface<TransferCase> {
+                            public testing::WithParamInterface<NetworkCase> {
  protected:
   PlannedTransferTest()
       : PlannedTransfers(std::get<0>(GetParam()), TrainingDeviceNamed(std::get<1>(GetParam()))) {}
@@ -145,19 +144,14 @@ TEST_P(PlannedTransferTest, ForwardsMayComeBeforeBackwardsAndGraphsMayBeKept) {
   }
 }
 
-std::string NameOfTransferCase(const testing::TestParamInfo<TransferCase>& test) {
-  const std::string& device = std::get<1>(test.param);
-  return std::get<0>(test.param) + (device == "cpu" ? "" : "_" + device);
-}
-
 INSTANTIATE_TEST_SUITE_P(Networks, PlannedTransferTest,
                          testing::Combine(testing::ValuesIn(TestNetworkNames()),
                                           testing::Values("cpu")),
-                         NameOfTransferCase);
+                         NameOfNetworkCase);
 INSTANTIATE_TEST_SUITE_P(OnOtherDevices, PlannedTransferTest,
                          testing::Combine(testing::Values("norm_cnn", "mlp", "tied", "transformer"),
                                           testing::Values("test", "cuda")),
-                         NameOfTransferCase);
+                         NameOfNetworkCase);
 
 class OnePlannedTransfer : public PlannedTransfers {
  protected:

@@ -30,6 +30,7 @@
 #include "tests/client/device/training_devices.h"
 #include "tests/client/torch/error_of.h"
 #include "tests/client/torch/measured_peaks.h"
+#include "tests/client/torch/network_case.h"
 #include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_graphs.h"
 #include "tests/client/torch/training_outcome.h"
@@ -171,13 +172,7 @@ Tensors Copies(const Tensors& tensors) {
   return copies;
 }
 
-using Case = std::tuple<std::string, std::string>;  // network, device
-
-std::string NameOfCase(const testing::TestParamInfo<Case>& test) {
-  return std::get<0>(test.param) + "_" + std::get<1>(test.param);
-}
-
-class SeveralTensorsTest : public testing::TestWithParam<Case> {
+class SeveralTensorsTest : public testing::TestWithParam<NetworkCase> {
  protected:
   SeveralTensorsTest()
       : device_(TrainingDeviceNamed(std::get<1>(GetParam()))),
@@ -343,7 +338,7 @@ TEST_P(SeveralTensorsTest, ShapesTellWhatRunningTells) {
 INSTANTIATE_TEST_SUITE_P(Networks, SeveralTensorsTest,
                          testing::Combine(testing::Values("pairs", "attention"),
                                           testing::Values("cpu", "test", "cuda")),
-                         NameOfCase);
+                         NameOfNetworkCase);
 
 // Of nodes: views that are split off, outputs with several readers, one that nobody reads, a loss beside an output.
 TestGraph Branches() {
@@ -397,7 +392,8 @@ TestGraph MakeGraphOf(const std::string& name) {
   return {chain.model.InLine(), chain.inputs, chain.targets};
 }
 
-class SeveralTensorsGraphTest : public testing::TestWithParam<Case>, protected GraphTraining {
+class SeveralTensorsGraphTest : public testing::TestWithParam<NetworkCase>,
+                                protected GraphTraining {
  protected:
   SeveralTensorsGraphTest()
       : GraphTraining(MakeGraphOf(std::get<0>(GetParam())),
@@ -437,7 +433,7 @@ TEST_P(SeveralTensorsGraphTest, GraphsTrainAsPlainTrainingDoesWithinThePredictio
 INSTANTIATE_TEST_SUITE_P(Networks, SeveralTensorsGraphTest,
                          testing::Combine(testing::Values("pairs", "attention", "branches"),
                                           testing::Values("cpu", "test", "cuda")),
-                         NameOfCase);
+                         NameOfNetworkCase);
 
 TEST(SeveralTensorsRules, StepsOfAnotherNumberOrShapeAreRefused) {
   SeveralTensors made = MakeSeveral("attention");
