@@ -10,16 +10,20 @@
 #include <string>
 #include <vector>
 
-#include "client/torch/memory/tracking_allocator.h"
 #include "solvers/planner.h"
+#include "tests/client/device/training_devices.h"
 #include "tests/client/torch/execute/chain_training.h"
+#include "tests/client/torch/network_case.h"
 
 namespace stowage {
 namespace {
 
-class AddedGradientsTest : public testing::TestWithParam<std::string>, protected ChainTraining {
+class AddedGradientsTest : public testing::TestWithParam<NetworkCase>, protected ChainTraining {
  protected:
-  AddedGradientsTest() : ChainTraining(GetParam()) {}
+  AddedGradientsTest()
+      : ChainTraining(std::get<0>(GetParam()), TrainingDeviceNamed(std::get<1>(GetParam()))) {}
+  ~AddedGradientsTest() override { training_device_.ClearLimit(); }
+  void SetUp() override { SKIP_IF_MISSING(training_device_); }
 
   static Schedule Least(const Chain& chain) {
     PlanOptions options;
@@ -53,7 +57,7 @@ class AddedGradientsTest : public testing::TestWithParam<std::string>, protected
   void JoinGradients() {
     int64_t numbers = 0;
     for (const at::Tensor& parameter : network_.model.parameters()) numbers += parameter.numel();
-    const at::Tensor all = at::zeros({numbers}, at::kFloat);
+    const at::Tensor all = at::zeros({numbers}, network_.model.parameters().front().options());
     int64_t begin = 0;
     for (const at::Tensor& parameter : network_.model.parameters()) {
       if (!parameter.requires_grad() || parameter.scalar_type() != at::kFloat) continue;
@@ -68,10 +72,11 @@ enum class Start { kZeros, kPartsOfOne, kNoneAndAnArena, kNoneAndMeasured };
 
 // By an allocator with less and less room, so that memory runs out in the forward, in recomputes and in backwards.
 TEST_P(AddedGradientsTest, TheSecondTryAddsWhatTheFirstDidNot) {
-  TrackingAllocator* meter = TrackingAllocator::Get();
+  if (!training_device_.limits_memory()) GTEST_SKIP() << "its memory has no limit to the byte";
   const Chain chain = Profiled();
   const Outcome plain = Plain();
-  auto least = Executor::Create(&network_.model, chain, Least(chain)).value();
+  ExecutionDevice* const device = training_device_.execution;
+  auto least = Executor::Create(&network_.model, chain, Least(chain), device).value();
   std::vector<int> hooked(network_.model.parameters().size());
   for (size_t i = 0; i < hooked.size(); ++i) {
     const at::Tensor& parameter = network_.model.parameters()[i];
@@ -79,7 +84,7 @@ TEST_P(AddedGradientsTest, TheSecondTryAddsWhatTheFirstDidNot) {
     parameter.register_hook([&hooked, i](const at::Tensor&) { ++hooked[i]; });
   }
   Rewind();
-  ASSERT_TRUE(PlainStep(network_.model, network_.input, network_.target).ok());
+  ASSERT_TRUE(PlainStep(network_.model, network_.input, network_.target, meter_).ok());
   const std::vector<int> hooked_once = hooked;
   for (const Start start :
        {Start::kZeros, Start::kPartsOfOne, Start::kNoneAndAnArena, Start::kNoneAndMeasured}) {
@@ -91,7 +96,7 @@ TEST_P(AddedGradientsTest, TheSecondTryAddsWhatTheFirstDidNot) {
     for (int i = 0; i < 3; ++i) {
       const Schedule schedule =
           i == 0 ? StoreAllSchedule(chain) : RandomPersistentSchedule(chain, &random);
-      auto executor = Executor::Create(&network_.model, chain, schedule).value();
+      auto executor = Executor::Create(&network_.model, chain, schedule, device).value();
       MeasuredStep measured;
       if (start == Start::kNoneAndMeasured) executor->MeasureInto(&measured);
       for (int share = 98; share > 10; share -= 11) {
@@ -105,10 +110,10 @@ TEST_P(AddedGradientsTest, TheSecondTryAddsWhatTheFirstDidNot) {
           network_.model.EnsureGradients();
           gradients = Bytes(0);
         }
-        meter->SetLimit(meter->current() + gradients +
-                        Bytes(executor->prediction().peak.value() * share / 100));
+        training_device_.LimitMemory(gradients +
+                                     Bytes(executor->prediction().peak.value() * share / 100));
         const auto first = executor->Step(network_.input, network_.target);
-        meter->ClearLimit();
+        training_device_.ClearLimit();
         if (first.ok()) continue;
         ASSERT_EQ(first.status().code(), absl::StatusCode::kResourceExhausted) << first.status();
         ++failed;
@@ -127,21 +132,27 @@ TEST_P(AddedGradientsTest, TheSecondTryAddsWhatTheFirstDidNot) {
     }
     EXPECT_GT(failed, 3);
     // As where the last stages are what takes the memory.
-    const bool adds = GetParam() == "norm_cnn" || GetParam() == "plain_cnn";
+    const std::string& name = std::get<0>(GetParam());
+    const bool adds = name == "norm_cnn" || name == "plain_cnn";
     if (adds && start != Start::kNoneAndMeasured) {
       EXPECT_GT(between, 0);
     }
   }
   // Accumulators are as they were.
   Rewind();
-  const auto after = PlainStep(network_.model, network_.input, network_.target);
+  const auto after = PlainStep(network_.model, network_.input, network_.target, meter_);
   ASSERT_TRUE(after.ok()) << after.status();
   ExpectEqual(plain, After(*after));
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, AddedGradientsTest,
-                         testing::Values("plain_cnn", "norm_cnn", "mlp", "tied"),
-                         [](const auto& network) { return network.param; });
+                         testing::Combine(testing::Values("plain_cnn", "norm_cnn", "mlp", "tied"),
+                                          testing::Values("cpu")),
+                         NameOfNetworkCase);
+INSTANTIATE_TEST_SUITE_P(OnOtherDevices, AddedGradientsTest,
+                         testing::Combine(testing::Values("norm_cnn"),
+                                          testing::Values("test", "cuda")),
+                         NameOfNetworkCase);
 
 TEST(AddedGradients, KnowsFirstGradientsAndThoseThatAreAddedTo) {
   at::Tensor none = at::ones({2}).requires_grad_();

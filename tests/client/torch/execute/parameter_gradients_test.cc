@@ -20,6 +20,8 @@
 #include "client/torch/model/state_digest.h"
 #include "client/torch/profile/graph_profiler.h"
 #include "solvers/schedule/instance.h"
+#include "tests/client/device/training_devices.h"
+#include "tests/client/torch/network_case.h"
 #include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_networks.h"
 #include "tests/client/torch/training_outcome.h"
@@ -112,12 +114,22 @@ size_t NumberOf(const ModelTensors& model, const at::Tensor& parameter) {
   return model.parameters().size();
 }
 
-class ReadyGradientsTest : public testing::TestWithParam<std::string> {
+class ReadyGradientsTest : public testing::TestWithParam<NetworkCase> {
  protected:
   ReadyGradientsTest()
-      : network_(MakeTestNetwork(GetParam())),
-        chain_(ChainWithTimes(network_.model, network_.input, network_.target)),
-        start_(network_.model) {}
+      : network_(MakeTestNetwork(std::get<0>(GetParam()), device_)),
+        chain_(ChainWithTimes(network_.model, network_.input, network_.target, device_.execution)),
+        start_(network_.model, device_.device) {}
+  void SetUp() override { SKIP_IF_MISSING(device_); }
+
+  std::unique_ptr<Executor> MakeExecutor() {
+    return Executor::Create(&network_.model, chain_, RecomputeAll(chain_), device_.execution)
+        .value();
+  }
+  std::unique_ptr<PlannedModule> MakePlanned() {
+    return PlannedModule::Create(&network_.model, chain_, RecomputeAll(chain_), device_.execution)
+        .value();
+  }
 
   // From the last stage to the first that uses it, each stage's own from the last to the first.
   Order ExpectedOrder() const {
@@ -161,6 +173,7 @@ class ReadyGradientsTest : public testing::TestWithParam<std::string> {
     complete_.clear();
   }
 
+  const TrainingDevice& device_ = TrainingDeviceNamed(std::get<1>(GetParam()));
   TestNetwork network_;
   Chain chain_;
   Rewinder start_;
@@ -169,27 +182,28 @@ class ReadyGradientsTest : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(ReadyGradientsTest, HooksSeeWhatTheySeeInPlainTraining) {
+  start_.Rewind();
   Hooks hooks(network_.model);
-  ASSERT_TRUE(PlainStep(network_.model, network_.input, network_.target).ok());
+  ASSERT_TRUE(PlainStep(network_.model, network_.input, network_.target, device_.meter()).ok());
   const Hooks::Seen plain = hooks.Take();
-  const auto executor = Executor::Create(&network_.model, chain_, RecomputeAll(chain_)).value();
+  const auto executor = MakeExecutor();
   start_.Rewind();
   ASSERT_TRUE(executor->Step(network_.input, network_.target).ok());
   ExpectSame(plain, hooks.Take(), Stages());
-  const auto planned = PlannedModule::Create(&network_.model, chain_, RecomputeAll(chain_)).value();
+  const auto planned = MakePlanned();
   start_.Rewind();
   network_.model.loss()(planned->forward(network_.input), network_.target).backward();
   ExpectSame(plain, hooks.Take(), Stages());
 }
 
 TEST_P(ReadyGradientsTest, EachIsToldOnceInReverseOrderWhenComplete) {
-  const auto executor = Executor::Create(&network_.model, chain_, RecomputeAll(chain_)).value();
+  const auto executor = MakeExecutor();
   executor->TellReadyGradients(Listener());
   for (int step = 0; step < 2; ++step) {
     ASSERT_TRUE(executor->Step(network_.input, network_.target).ok());
     ExpectReadyOnceAndComplete();
   }
-  const auto planned = PlannedModule::Create(&network_.model, chain_, RecomputeAll(chain_)).value();
+  const auto planned = MakePlanned();
   planned->TellReadyGradients(Listener());
   const at::Tensor loss = network_.model.loss()(planned->forward(network_.input), network_.target);
   EXPECT_TRUE(ready_.empty());
@@ -200,8 +214,10 @@ TEST_P(ReadyGradientsTest, EachIsToldOnceInReverseOrderWhenComplete) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, ReadyGradientsTest,
-                         testing::Values("norm_cnn", "mlp", "frozen_prefix", "tied"),
-                         [](const auto& network) { return network.param; });
+                         testing::Combine(testing::Values("norm_cnn", "mlp", "frozen_prefix",
+                                                          "tied"),
+                                          testing::Values("cpu", "test", "cuda")),
+                         NameOfNetworkCase);
 
 TEST(ReadyGradientsOfGraphsTest, TiedWeightsOfNodesAddUpAsInPlainTraining) {
   torch::manual_seed(3);
