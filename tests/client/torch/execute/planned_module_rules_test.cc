@@ -21,37 +21,33 @@ namespace {
 
 using testing::HasSubstr;
 
-class OnePlannedModuleTest : public PlannedTraining {
+class OnePlannedModuleTest : public PlannedTraining,
+                             public testing::WithParamInterface<std::string> {
  protected:
-  explicit OnePlannedModuleTest(const TrainingDevice& device = TrainingDeviceNamed("cpu"))
-      : PlannedTraining("norm_cnn", device) {}
+  OnePlannedModuleTest() : PlannedTraining("norm_cnn", TrainingDeviceNamed(GetParam())) {}
+
+  c10::Device device() const { return training_device_.device; }
+
   std::unique_ptr<PlannedModule> planned_ = Make(RecomputeAll(chain_));
 };
 
-TEST_F(OnePlannedModuleTest, AGraphThatIsDroppedHoldsNothing) {
-  const Bytes live = meter_->current();
+TEST_P(OnePlannedModuleTest, AGraphThatIsDroppedHoldsNothing) {
+  const Bytes live = training_device_.live();
   at::Tensor output = planned_->forward(network_.input);
   EXPECT_TRUE(output.requires_grad());
   EXPECT_EQ(output.grad_fn()->name(), "stowage backward 8, " + model_.Describe(8));
   EXPECT_GT(meter_->current(), live);
   output.reset();
-  EXPECT_EQ(meter_->current(), live);
+  EXPECT_EQ(training_device_.live(), live);
 }
 
-class PlannedFailureTest : public OnePlannedModuleTest,
-                           public testing::WithParamInterface<std::string> {
- protected:
-  PlannedFailureTest() : OnePlannedModuleTest(TrainingDeviceNamed(GetParam())) {}
-};
-
-TEST_P(PlannedFailureTest, OutOfMemoryAtAnyPointLeavesNothingBehind) {
+TEST_P(OnePlannedModuleTest, OutOfMemoryAtAnyPointLeavesNothingBehind) {
   if (!training_device_.limits_memory()) GTEST_SKIP() << "its memory has no limit to the byte";
   const Outcome plain = AfterStep(plain_);
   start_.Rewind();
   const Digest before = BufferDigest(model_);
-  const c10::Device device = training_device_.device;
-  const RandomState random = RandomState::Capture(device);
-  const Bytes live = meter_->current();
+  const RandomState random = RandomState::Capture(device());
+  const Bytes live = training_device_.live();
   const int64_t peak = planned_->prediction().peak.value();
   int in_forward = 0;
   int in_backward = 0;
@@ -70,11 +66,11 @@ TEST_P(PlannedFailureTest, OutOfMemoryAtAnyPointLeavesNothingBehind) {
       if (loss.defined()) {
         ++in_backward;
         EXPECT_EQ(BufferDigest(model_), plain.buffers);
-        EXPECT_TRUE(RandomState::Capture(device) == plain.random);
+        EXPECT_TRUE(RandomState::Capture(device()) == plain.random);
       } else if (!output.defined()) {
         ++in_forward;
         EXPECT_EQ(BufferDigest(model_), before);
-        EXPECT_TRUE(RandomState::Capture(device) == random);
+        EXPECT_TRUE(RandomState::Capture(device()) == random);
       }
     }
     training_device_.ClearLimit();
@@ -87,14 +83,11 @@ TEST_P(PlannedFailureTest, OutOfMemoryAtAnyPointLeavesNothingBehind) {
   ExpectEqual(plain, AfterStep(ForwardOf(planned_.get())));
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, PlannedFailureTest, testing::Values("cpu", "test", "cuda"),
-                         [](const auto& device) { return device.param; });
-
 struct StageBroke : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-TEST_F(OnePlannedModuleTest, AnExceptionOfAStagePassesThroughAsItIs) {
+TEST_P(OnePlannedModuleTest, AnExceptionOfAStagePassesThroughAsItIs) {
   int calls_until_failure = -1;
   ChainModel& model = network_.model;
   model.AddFunction("fragile", "mul", [&](const at::Tensor& x) {
@@ -102,28 +95,28 @@ TEST_F(OnePlannedModuleTest, AnExceptionOfAStagePassesThroughAsItIs) {
     return x.tanh() * 1.5 +
            at::rand_like(x);  // saves something of its own, or it would not run again
   });
-  chain_ = ChainWithTimes(model, network_.input, network_.target);
+  chain_ = ChainWithTimes(model, network_.input, network_.target, training_device_.execution);
   planned_ = Make(RecomputeAll(chain_));
   const Outcome plain = AfterStep(plain_);
-  const Bytes live = meter_->current();
+  const Bytes live = training_device_.live();
   const Forward forward = ForwardOf(planned_.get());
   for (const int call : {0, 1}) {
     start_.Rewind();
     const Digest buffers = BufferDigest(model);
-    const RandomState random = RandomState::Capture();
+    const RandomState random = RandomState::Capture(device());
     calls_until_failure = call;
     EXPECT_THROW(LossOf(forward).backward(), StageBroke);
-    EXPECT_EQ(meter_->current(), live);
+    EXPECT_EQ(training_device_.live(), live);
     // The forward puts back what it changed; after it, the step has been made as far as that goes.
     EXPECT_EQ(BufferDigest(model) == buffers, call == 0);
-    EXPECT_EQ(RandomState::Capture() == random, call == 0);
+    EXPECT_EQ(RandomState::Capture(device()) == random, call == 0);
   }
   calls_until_failure = -1;
   ExpectEqual(plain, AfterStep(forward));
 }
 
 // Those of LibTorch keep their type and say where they were thrown.
-TEST_F(OnePlannedModuleTest, AnExceptionOfLibTorchsNamesItsStage) {
+TEST_P(OnePlannedModuleTest, AnExceptionOfLibTorchsNamesItsStage) {
   int calls_until_failure = -1;
   ChainModel& model = network_.model;
   model.AddFunction("fragile", "mul", [&](const at::Tensor& x) {
@@ -131,7 +124,7 @@ TEST_F(OnePlannedModuleTest, AnExceptionOfLibTorchsNamesItsStage) {
     return x.tanh() * 1.5 +
            at::rand_like(x);  // saves something of its own, or it would not run again
   });
-  chain_ = ChainWithTimes(model, network_.input, network_.target);
+  chain_ = ChainWithTimes(model, network_.input, network_.target, training_device_.execution);
   planned_ = Make(RecomputeAll(chain_));
   for (const int call : {0, 1}) {
     start_.Rewind();
@@ -146,7 +139,7 @@ TEST_F(OnePlannedModuleTest, AnExceptionOfLibTorchsNamesItsStage) {
   }
 }
 
-TEST_F(OnePlannedModuleTest, WhatIsReadAgainMustNotBeWrittenOver) {
+TEST_P(OnePlannedModuleTest, WhatIsReadAgainMustNotBeWrittenOver) {
   const Forward forward = ForwardOf(planned_.get());
   at::Tensor loss = LossOf(forward);
   {
@@ -161,14 +154,15 @@ TEST_F(OnePlannedModuleTest, WhatIsReadAgainMustNotBeWrittenOver) {
               HasSubstr("input 0 of a planned step was written over"));
 }
 
-TEST_F(OnePlannedModuleTest, GradientsHaveNoGradient) {
+TEST_P(OnePlannedModuleTest, GradientsHaveNoGradient) {
   const at::Tensor loss = LossOf(ForwardOf(planned_.get()));
   EXPECT_THAT(ErrorOf([&] { loss.backward({}, true, /*create_graph=*/true); }),
               HasSubstr("no gradient of its gradient"));
 }
 
-TEST_F(OnePlannedModuleTest, ForwardModeAndTransformsOfFunctionsAreRefused) {
-  const auto executor = Executor::Create(&model_, chain_, RecomputeAll(chain_)).value();
+TEST_P(OnePlannedModuleTest, ForwardModeAndTransformsOfFunctionsAreRefused) {
+  const auto executor =
+      Executor::Create(&model_, chain_, RecomputeAll(chain_), training_device_.execution).value();
   const auto expect_refused = [&](const at::Tensor& input, const std::string& why) {
     EXPECT_THAT(ErrorOf([&] { planned_->forward(input); }), HasSubstr(why));
     const absl::Status status = executor->Step(input, network_.target).status();
@@ -185,7 +179,7 @@ TEST_F(OnePlannedModuleTest, ForwardModeAndTransformsOfFunctionsAreRefused) {
   expect_refused(input, "a transform of torch.func");
 }
 
-TEST_F(OnePlannedModuleTest, TheOutputMayBeWrittenOverWhereItIsNotNeeded) {
+TEST_P(OnePlannedModuleTest, TheOutputMayBeWrittenOverWhereItIsNotNeeded) {
   ExpectLikePlain([this](const Forward& forward) {
     const at::Tensor loss =
         LossOf([&](const at::Tensor& input) { return forward(input).mul_(0.5); });
@@ -194,9 +188,9 @@ TEST_F(OnePlannedModuleTest, TheOutputMayBeWrittenOverWhereItIsNotNeeded) {
   });
 }
 
-TEST_F(OnePlannedModuleTest, AnotherInputIsRefused) {
+TEST_P(OnePlannedModuleTest, AnotherInputIsRefused) {
   EXPECT_THAT(ErrorOf([&] {
-                planned_->forward(torch::zeros({4, 3, 16, 16}));
+                planned_->forward(torch::zeros({4, 3, 16, 16}).to(device()));
               }),
               HasSubstr("the input has 12288 bytes"));
   EXPECT_THAT(ErrorOf([&] { planned_->forward(at::Tensor()); }), HasSubstr("undefined tensor"));
@@ -204,7 +198,7 @@ TEST_F(OnePlannedModuleTest, AnotherInputIsRefused) {
               HasSubstr("the input asks for a gradient, that of the profile asked for none"));
 }
 
-TEST_F(OnePlannedModuleTest, TheLossHasOnePlace) {
+TEST_P(OnePlannedModuleTest, TheLossHasOnePlace) {
   // Runs the loss early, throws what it saved away, and runs it again.
   const int loss = chain_.length() + 1;
   Schedule schedule = RecomputeAll(chain_);
@@ -218,6 +212,9 @@ TEST_F(OnePlannedModuleTest, TheLossHasOnePlace) {
   schedule.pop_back();
   EXPECT_TRUE(absl::IsInvalidArgument(PlannedModule::Create(&model_, chain_, schedule).status()));
 }
+
+INSTANTIATE_TEST_SUITE_P(Devices, OnePlannedModuleTest, testing::Values("cpu", "test", "cuda"),
+                         [](const auto& device) { return device.param; });
 
 // A last stage whose backward needs its output.
 TEST(PlannedModuleOutputTest, WritingOverAnOutputThatIsNeededIsFoundOut) {
