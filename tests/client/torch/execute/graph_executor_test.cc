@@ -95,8 +95,15 @@ TEST_P(GraphExecutorTest, UnderAutocastAsWithout) {
   ExpectPlansWithinBudgetsTrainAlike();
 }
 
+class GraphOrderTest : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { SKIP_IF_MISSING(device_); }
+
+  const TrainingDevice& device_ = TrainingDeviceNamed(GetParam());
+};
+
 // The mask asks for no gradient, though the model cannot know it: what reads it saves as much again as at first.
-TEST(GraphGradients, AreAskedForAgainWhereTheyWereAtFirst) {
+TEST_P(GraphOrderTest, GradientsAreAskedForAgainWhereTheyWereAtFirst) {
   torch::manual_seed(7);
   GraphModel model("mask");
   const int x = model.AddInput("x");
@@ -109,7 +116,8 @@ TEST(GraphGradients, AreAskedForAgainWhereTheyWereAtFirst) {
   });
   model.AddFunction("loss", "sum", {gated}, [](const auto& in) { return in[0].sum(); });
   struct Training : GraphTraining {
-    explicit Training(TestGraph graph) : GraphTraining(std::move(graph)) {}
+    Training(TestGraph graph, const TrainingDevice& device)
+        : GraphTraining(std::move(graph), device) {}
     void Run(int wide, int gated) {
       const Profile profile = Profiled();
       const Graph& graph = std::get<Graph>(profile.problem);
@@ -126,14 +134,14 @@ TEST(GraphGradients, AreAskedForAgainWhereTheyWereAtFirst) {
       ExpectLikePlain(graph, schedule, Plain());
     }
   };
-  Training(TestGraph{std::move(model), {torch::randn({16, 8})}, torch::zeros({1})})
+  Training(TestGraph{std::move(model), {torch::randn({16, 8})}, torch::zeros({1})}, device_)
       .Run(wide, gated);
 }
 
 // A node that nobody trains by may run first when backwards have begun.
-TEST(GraphOrder, WhatTrainsNothingMayRunAmongTheBackwards) {
+TEST_P(GraphOrderTest, WhatTrainsNothingMayRunAmongTheBackwards) {
   struct Training : GraphTraining {
-    Training() : GraphTraining("mixed") {}
+    explicit Training(const TrainingDevice& device) : GraphTraining("mixed", device) {}
     void Run() {
       const Profile profile = Profiled();
       const Graph& graph = std::get<Graph>(profile.problem);
@@ -155,12 +163,12 @@ TEST(GraphOrder, WhatTrainsNothingMayRunAmongTheBackwards) {
       ExpectLikePlain(graph, schedule, Plain());
     }
   };
-  Training().Run();
+  Training(device_).Run();
 }
 
 // Two losses: where backwards come in another order than autograd's (StepPlan::in_engine_order), all of them are one
 // node of the caller's graph (WholeBackward), which drives them as the plan has it.
-TEST(GraphOrder, BackwardsInAnotherOrderThanAutogradsAreDrivenByThePlan) {
+TEST_P(GraphOrderTest, BackwardsInAnotherOrderThanAutogradsAreDrivenByThePlan) {
   torch::manual_seed(3);
   GraphModel model("fork");
   const int x = model.AddInput("x");
@@ -171,7 +179,8 @@ TEST(GraphOrder, BackwardsInAnotherOrderThanAutogradsAreDrivenByThePlan) {
   const int right = model.AddModule("right", "linear", fork, nn::Linear(32, 4));
   model.AddFunction("right_loss", "mean", {right}, [](const auto& in) { return in[0].mean(); });
   struct Training : GraphTraining {
-    explicit Training(TestGraph graph) : GraphTraining(std::move(graph)) {}
+    Training(TestGraph graph, const TrainingDevice& device)
+        : GraphTraining(std::move(graph), device) {}
     void Run() {
       const Profile profile = Profiled();
       const Graph& graph = std::get<Graph>(profile.problem);
@@ -183,10 +192,12 @@ TEST(GraphOrder, BackwardsInAnotherOrderThanAutogradsAreDrivenByThePlan) {
         const std::vector<int> order =
             as_autograd ? std::vector<int>{5, 4, 3, 2, 1, 0} : std::vector<int>{3, 2, 5, 4, 1, 0};
         for (const int v : order) schedule.push_back(Backward(v + 1));
-        EXPECT_EQ(MakeGraphPlan(&graph_.model, graph, schedule, DeviceOrInstalled(nullptr).value())
+        EXPECT_EQ(MakeGraphPlan(&graph_.model, graph, schedule,
+                                DeviceOrInstalled(device_.execution).value())
                       ->in_engine_order,
                   as_autograd);
-        const auto planned = PlannedModule::Create(&graph_.model, graph, schedule).value();
+        const auto planned =
+            PlannedModule::Create(&graph_.model, graph, schedule, device_.execution).value();
         Rewind();
         const std::vector<at::Tensor> inputs = Inputs();
         const at::Tensor loss = planned->forward(inputs);
@@ -206,8 +217,11 @@ TEST(GraphOrder, BackwardsInAnotherOrderThanAutogradsAreDrivenByThePlan) {
       }
     }
   };
-  Training(TestGraph{std::move(model), {torch::randn({16, 8})}, {}}).Run();
+  Training(TestGraph{std::move(model), {torch::randn({16, 8})}, {}}, device_).Run();
 }
+
+INSTANTIATE_TEST_SUITE_P(Devices, GraphOrderTest, testing::Values("cpu", "test", "cuda"),
+                         [](const auto& device) { return device.param; });
 
 class GraphFailureTest : public GraphExecutorTest {
  protected:
