@@ -117,7 +117,7 @@ function(stowage_install_package)
 
   _stowage_install_headers(solvers solvers)
   if(STOWAGE_RPC)
-    _stowage_install_headers(rpc proto/codec client/rpc)
+    _stowage_install_headers(rpc proto/codec proto/otlp client/rpc)
     foreach(generated stowage google)
       install(DIRECTORY ${PROJECT_BINARY_DIR}/proto/${generated}/ DESTINATION ${STOWAGE_HEADER_DIR}/${generated} COMPONENT rpc
         FILES_MATCHING PATTERN "*.pb.h")

@@ -38,6 +38,7 @@ std::set<std::string> TorchAnd(std::set<std::string> others) {
 const std::vector<Folder>& Folders() {
   static const auto* const kFolders = new std::vector<Folder>{
       {"proto/codec", {"proto", "solvers/model", "solvers/schedule", "<protobuf>", "<grpc>"}},
+      {"proto/otlp", {"proto", "solvers/base", "<protobuf>", "<grpc>"}},
       {"proto", {"<protobuf>", "<grpc>"}},
       {"solvers/base", {}},
       {"solvers/model", {"<openssl>"}},
@@ -57,8 +58,8 @@ const std::vector<Folder>& Folders() {
        {"solvers/base", "solvers/model", "solvers/schedule", "solvers/chain", "solvers/graph",
         "solvers/transfer"}},
       {"server/planning",
-       {"solvers", "solvers/batch", "solvers/model", "solvers/schedule", "server/cache",
-        "server/log", "server/metrics"}},
+       {"solvers", "solvers/base", "solvers/batch", "solvers/model", "solvers/schedule",
+        "server/cache", "server/log", "server/metrics"}},
       {"server/cache",
        {"solvers", "solvers/model", "solvers/schedule", "server/metrics", "<hiredis>", "<sqlite>"}},
       {"server/decisions",
@@ -68,11 +69,12 @@ const std::vector<Folder>& Folders() {
       {"server/log", {"solvers/base"}},
       {"server/metrics", {"<prometheus>"}},
       {"server/rpc",
-       {"proto", "proto/codec", "solvers", "solvers/batch", "solvers/model", "solvers/schedule",
-        "server/planning", "server/log", "server/metrics", "<grpc>", "<openssl>", "<protobuf>"}},
+       {"proto", "proto/codec", "solvers", "solvers/base", "solvers/batch", "solvers/model",
+        "solvers/schedule", "server/planning", "server/log", "server/metrics", "<grpc>",
+        "<openssl>", "<protobuf>"}},
       {"server",
-       {"server/cache", "server/catalogue", "server/decisions", "server/log", "server/metrics",
-        "server/planning", "server/rpc", "solvers", "solvers/base", "solvers/zoo",
+       {"proto/otlp", "server/cache", "server/catalogue", "server/decisions", "server/log",
+        "server/metrics", "server/planning", "server/rpc", "solvers", "solvers/base", "solvers/zoo",
         "solvers/model"}},
       {"client/torch/base", {"<torch>"}},
       {"client/torch/memory",
@@ -100,14 +102,14 @@ const std::vector<Folder>& Folders() {
       {"client/torch", {"solvers/model", "solvers/placement", "solvers/schedule", "<torch>"}},
       {"client/models", TorchAnd({"solvers/model", "solvers/zoo", "<torch>"})},
       {"client/rpc",
-       {"proto", "proto/codec", "solvers", "solvers/batch", "solvers/model", "solvers/schedule",
-        "<grpc>", "<protobuf>", "<openssl>"}},
+       {"proto", "proto/codec", "solvers", "solvers/base", "solvers/batch", "solvers/model",
+        "solvers/schedule", "<grpc>", "<protobuf>", "<openssl>"}},
       // No protobuf: a second one in a process that has one of its own aborts it.
       {"client/python", TorchAnd({"solvers", "solvers/base", "solvers/model", "solvers/pipeline",
                                   "solvers/schedule", "solvers/viz", "<python>", "<torch>"})},
       {"client/probe", {"client/rpc", "solvers/base", "solvers/model"}},
-      {"client/agent", TorchAnd({"client/rpc", "solvers", "solvers/model", "solvers/schedule",
-                                 "solvers/viz", "<torch>"})},
+      {"client/agent", TorchAnd({"client/rpc", "solvers", "solvers/base", "solvers/model",
+                                 "solvers/schedule", "solvers/viz", "<torch>"})},
       {"client/cli",
        TorchAnd({"client/agent", "client/models", "client/rpc", "proto", "proto/codec", "solvers",
                  "solvers/base", "solvers/batch", "solvers/graph", "solvers/model",
@@ -196,7 +198,9 @@ std::vector<std::string> IncludesOf(const fs::path& file) {
 
 // What an include crosses into; "" when it stays in its folder or belongs to everyone.
 std::string IncludedFolder(const std::string& include) {
-  if (include.rfind("stowage/v1/", 0) == 0) return "proto";
+  for (const char* generated : {"stowage/v1/", "opentelemetry/"}) {
+    if (include.rfind(generated, 0) == 0) return "proto";
+  }
   const Folder* folder = FolderOf(include);
   return folder != nullptr ? folder->path : LibraryOfInclude(include);
 }
