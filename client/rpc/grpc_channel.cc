@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/rpc/error_hints.h"
 #include "client/rpc/fork_guard.h"
+#include "solvers/base/trace_context.h"
 #include "solvers/planner.h"
 
 namespace stowage {
@@ -84,6 +85,9 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> GrpcChannel::Begin(int64_t bytes,
   if (!channel.ok()) return Explain(channel.status(), options_);
   context->set_deadline(std::chrono::system_clock::now() + (deadline - Clock::now()));
   if (!token->empty()) context->AddMetadata("authorization", absl::StrCat("Bearer ", *token));
+  if (!options.traceparent.empty() && ParseTraceparent(options.traceparent)) {
+    context->AddMetadata(kTraceparentHeader, options.traceparent);
+  }
   return channel;
 }
 

@@ -29,7 +29,7 @@ class GrpcChannel {
   GrpcChannel& operator=(const GrpcChannel&) = delete;
 
   // Readies a call with a request of `bytes`: the channel for it, connected or failed to connect at
-  // once (a call on it then tells why); deadline and token go into `context`. INVALID_ARGUMENT for
+  // once (a call on it then tells why); deadline, token and traceparent go into `context`. INVALID_ARGUMENT for
   // options that CheckGrpcOptions refuses and files that cannot be read, RESOURCE_EXHAUSTED for a
   // request over the limit, UNAVAILABLE if nothing is decided within the connect timeout, CANCELLED,
   // FAILED_PRECONDITION in a forked child (which may have inherited locks that nobody opens: none is

@@ -36,6 +36,9 @@ struct CallOptions {
   // tried again when it is away or busy. One that has taken it may take until the deadline. max() leaves
   // it to the connection.
   Clock::time_point reach_by = Clock::time_point::max();
+  // Of W3C Trace Context: the span that the call is made in, for servers that trace (solvers/base/trace_context.h
+  // makes one). What is malformed is not sent; may be empty.
+  std::string traceparent = "";
 
   static CallOptions Within(Clock::duration timeout) { return {Clock::now() + timeout}; }
   bool has_deadline() const { return deadline != Clock::time_point::max(); }
