@@ -84,6 +84,8 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(const ConfigSources& sources) {
       lanes[static_cast<size_t>(Lane::kParked)] + lanes[static_cast<size_t>(Lane::kAdministration)];
   config.catalogue = *std::move(catalogue);
   config.audit_log = absl::GetFlag(FLAGS_audit_log);
+  config.otlp_endpoint = absl::GetFlag(FLAGS_otlp_endpoint);
+  config.rpc.trace_share = absl::GetFlag(FLAGS_trace_share);
   config.drain_timeout = absl::ToChronoNanoseconds(absl::GetFlag(FLAGS_drain_timeout));
   return config;
 }

@@ -24,7 +24,8 @@ struct ServerConfig {
   PlanningOptions planning;
   StoreConfig store;
   CatalogueConfig catalogue;
-  std::string audit_log;  // empty: none
+  std::string audit_log;      // empty: none
+  std::string otlp_endpoint;  // where spans go; empty: nowhere
   std::chrono::nanoseconds drain_timeout{};
 };
 

@@ -48,6 +48,10 @@ absl::Status CheckAddresses(const ConfigSources& sources) {
   const std::string metrics = absl::GetFlag(FLAGS_metrics_listen);
   absl::Status status = CheckListen(sources, absl::GetFlag(FLAGS_listen));
   if (status.ok() && !metrics.empty()) status = CheckHostPort(sources, "metrics_listen", metrics);
+  const std::string collector = absl::GetFlag(FLAGS_otlp_endpoint);
+  if (status.ok() && !collector.empty() && !absl::StartsWith(collector, "unix:")) {
+    status = CheckHostPort(sources, "otlp_endpoint", collector);
+  }
   return status;
 }
 
@@ -117,6 +121,10 @@ absl::Status CheckOthers(const ConfigSources& sources) {
   const double share = absl::GetFlag(FLAGS_tenant_share);
   if (!(share > 0 && share <= 1)) {
     return FlagError(sources, "tenant_share", absl::StrCat(share), "must be in (0, 1]");
+  }
+  const double traced = absl::GetFlag(FLAGS_trace_share);
+  if (!(traced >= 0 && traced <= 1)) {
+    return FlagError(sources, "trace_share", absl::StrCat(traced), "must be in [0, 1]");
   }
   const std::string level = absl::GetFlag(FLAGS_log_level);
   if (!ParseLogLevel(level)) {

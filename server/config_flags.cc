@@ -110,6 +110,13 @@ ABSL_FLAG(
     std::string, audit_log, "",
     "file of one JSON line for each plan handed out, report and change of a cached plan; empty "
     "for none");
+ABSL_FLAG(
+    std::string, otlp_endpoint, "",
+    "collector of OpenTelemetry that traces of calls go to, OTLP over gRPC without TLS: HOST:PORT "
+    "or unix:PATH; empty for none");
+ABSL_FLAG(double, trace_share, 0.01,
+          "share of calls without a traceparent that begin a trace, in [0, 1]; callers who send "
+          "one say themselves whether theirs is traced");
 ABSL_FLAG(int64_t, max_message_bytes, int64_t{16} << 20, "largest request or answer, in bytes");
 ABSL_FLAG(int64_t, max_stages, 10000, "most stages of a chain");
 ABSL_FLAG(int64_t, max_vertices, 20000, "most vertices of a graph");
@@ -165,6 +172,8 @@ const std::vector<std::string>& FlagNames() {
                                                                  "catalogue",
                                                                  "catalogue_environments",
                                                                  "audit_log",
+                                                                 "otlp_endpoint",
+                                                                 "trace_share",
                                                                  "max_message_bytes",
                                                                  "max_stages",
                                                                  "max_vertices",

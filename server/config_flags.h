@@ -56,6 +56,8 @@ ABSL_DECLARE_FLAG(std::string, redis_prefix);
 ABSL_DECLARE_FLAG(std::string, catalogue);
 ABSL_DECLARE_FLAG(std::string, catalogue_environments);
 ABSL_DECLARE_FLAG(std::string, audit_log);
+ABSL_DECLARE_FLAG(std::string, otlp_endpoint);
+ABSL_DECLARE_FLAG(double, trace_share);
 ABSL_DECLARE_FLAG(int64_t, max_message_bytes);
 ABSL_DECLARE_FLAG(int64_t, max_stages);
 ABSL_DECLARE_FLAG(int64_t, max_vertices);

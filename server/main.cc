@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
+#include "proto/otlp/otlp_exporter.h"
 #include "server/catalogue/catalogue_import.h"
 #include "server/config.h"
 #include "server/config_flags.h"
@@ -65,6 +66,17 @@ absl::StatusOr<std::unique_ptr<AuditLog>> OpenAuditLog(const std::string& path,
   options.path = path;
   options.metrics = metrics;
   return AuditLog::Open(options);
+}
+
+// Null where none are sent.
+std::unique_ptr<OtlpExporter> MakeExporter(const ServerConfig& config, ServerMetrics* metrics) {
+  if (config.otlp_endpoint.empty()) return nullptr;
+  OtlpOptions options;
+  options.endpoint = config.otlp_endpoint;
+  options.service_name = "stowaged";
+  options.service_version = config.rpc.version;
+  options.dropped = [metrics](int64_t spans) { metrics->LinesDropped(LineFile::kSpans, spans); };
+  return std::make_unique<OtlpExporter>(options);
 }
 
 void LogStart(const ServerConfig& config, const std::string& address, Log* log) {
@@ -150,11 +162,14 @@ int Serve(ServerConfig config) {
   const auto audit = OpenAuditLog(config.audit_log, &metrics);
   if (!audit.ok()) return Fail(kExitCannotListen, audit.status());
   config.planning.audit = audit->get();
+  // Ends after all that makes spans.
+  const std::unique_ptr<OtlpExporter> exporter = MakeExporter(config, &metrics);
   const LibraryPlanSolver solver;
   PlanningService planning(config.planning, stores->plans.get(), &solver, &metrics);
   config.rpc.log = &log;
   config.rpc.authenticator = authenticator->get();
   config.rpc.audit = audit->get();
+  config.rpc.tracer = exporter.get();
   config.rpc.reported_steps = stores->reported_steps.get();
   absl::StatusOr<std::unique_ptr<RpcServer>> server =
       RpcServer::Start(config.rpc, &planning, stores->plans.get(), &metrics);

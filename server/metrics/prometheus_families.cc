@@ -270,8 +270,8 @@ void PrometheusMetrics::Families::AddFiles() {
       "stowage_file_reloads_total",
       "Changes of the files of certificates, tokens and identities, by whether they could be used.",
       "outcome", &file_reloads, [](size_t i) { return i == 1 ? "accepted" : "refused"; });
-  Enumerate("stowage_lines_dropped_total", "Lines of the logs that were not written.", "file",
-            &lines_dropped, [](size_t i) { return ToString(static_cast<LineFile>(i)); });
+  Enumerate("stowage_lines_dropped_total", "Lines of the logs, and spans, that were not written.",
+            "file", &lines_dropped, [](size_t i) { return ToString(static_cast<LineFile>(i)); });
   certificate_expiry_ = &BuildGauge()
                              .Name("stowage_certificate_expiry_timestamp_seconds")
                              .Help("When the server's certificate ends, in seconds since 1970.")

@@ -184,6 +184,8 @@ const char* ToString(LineFile value) {
       return "log";
     case LineFile::kAudit:
       return "audit";
+    case LineFile::kSpans:
+      return "spans";
   }
   return "unknown";
 }

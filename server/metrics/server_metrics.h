@@ -117,9 +117,9 @@ enum class Lane {
 inline constexpr size_t kLaneCount = 5;
 const char* ToString(Lane value);
 
-// Files of lines that nobody waits for.
-enum class LineFile { kLog, kAudit };
-inline constexpr size_t kLineFileCount = 2;
+// Files of lines that nobody waits for, and the spans of traces, which are no lines but as easily lost.
+enum class LineFile { kLog, kAudit, kSpans };
+inline constexpr size_t kLineFileCount = 3;
 const char* ToString(LineFile value);
 
 // Of one execution under a plan, for one tenant.
@@ -183,7 +183,7 @@ class ServerMetrics {
   // What open requests hold now of --request_bytes and the reserve.
   virtual void RequestBytesHeld(int64_t bytes) = 0;
   virtual void CallShed(Shed reason) = 0;
-  // Lines that are not written: too many of a kind, or a slow disk or reader.
+  // Lines that are not written: too many of a kind, or a slow disk, reader or collector.
   virtual void LinesDropped(LineFile file, int64_t lines) = 0;
   // Of the server's own certificate, in seconds since 1970.
   virtual void CertificateExpires(double unix_seconds) = 0;

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "server/planning/byte_budget.h"
 #include "server/planning/plan_cache.h"
+#include "solvers/base/tracer.h"
 #include "solvers/batch/fit_batch.h"
 #include "solvers/model/budget.h"
 #include "solvers/model/canonical.h"
@@ -30,6 +31,7 @@ struct ComputeRequest {
   // What the request counts as while it is open; may be null. Planning resizes it to what it keeps, and
   // holds it for as long.
   std::shared_ptr<ByteBudget::Hold> held;
+  TraceScope trace;  // of the call
 };
 
 struct BatchRequest {

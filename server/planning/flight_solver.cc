@@ -55,6 +55,18 @@ class SearchNews {
 // Hundreds of plans of networks of usual sizes.
 constexpr Bytes kUnfinishedBytes{int64_t{16} << 20};
 
+Span StartSolve(const Flight& flight, std::optional<Bytes> budget) {
+  Span span = flight.trace.Start("solve");
+  if (budget) span.Add("stowage.budget_bytes", budget->value());
+  return span;
+}
+
+void EndSolve(SolveOutcome outcome, const absl::Status& status, Span* span) {
+  span->Add("stowage.outcome", ToString(outcome));
+  if (!status.ok() && span->recording()) span->Fail(std::string(status.message()));
+  span->End();
+}
+
 double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -83,6 +95,7 @@ FlightSolver::FlightSolver(const PlanningOptions& options, PlanCache* cache,
       cache_(cache),
       solver_(solver),
       metrics_(metrics),
+      shares_(options.lease != nullptr),
       leased_({}, options.lease != nullptr ? options.lease : &alone_, metrics),
       unfinished_(kUnfinishedBytes) {}
 
@@ -97,8 +110,13 @@ PlanOptions FlightSolver::OptionsFor(const Flight& flight) const {
 
 SolveTurn FlightSolver::TakeTurn(Flight* flight, const SolveQuestion& question,
                                  const std::function<bool()>& look) {
+  if (shares_ && !flight->leasing.recording()) flight->leasing = flight->trace.Start("lease");
   Turn turn = leased_.Take(question, look, &flight->wait);
   const SolveTurn whose = turn.turn;
+  if (whose != SolveTurn::kWait) {
+    flight->leasing.Add("stowage.found", whose == SolveTurn::kFound ? "yes" : "no");
+    flight->leasing.End();
+  }
   if (whose == SolveTurn::kSolve) flight->turn = std::move(turn);
   return whose;
 }
@@ -121,7 +139,9 @@ absl::StatusOr<FlightLook<Plan>> FlightSolver::FindPlan(Flight* flight) {
   const Bytes budget = *flight->resolved;
   // Between the caller's lookup and this flight another one may have landed: one solve per
   // question.
+  Span looking = flight->trace.Start("store.look");
   auto cached = cache_->Find(problem, budget, access, MayWait::kYes);
+  looking.End();
   if (cached && *cached) return FlightLook<Plan>{**std::move(cached)};
   // Of several servers one solves; its lease is held until the plan is kept.
   const auto look = [&] {
@@ -145,6 +165,7 @@ absl::StatusOr<Plan> FlightSolver::SolvePlan(Flight* flight, const std::function
     unfinished_.Drop(*flight->problem, *flight->resolved);
     SolvedPlan solved{flight->problem, *std::move(plan), !flight->budget.has_value(),
                       flight->problem->job};
+    const Span writing = flight->trace.Start("store.write");
     cache_->Keep(&solved, begun);
     return std::move(solved.plan);
   });
@@ -167,10 +188,13 @@ absl::StatusOr<Plan> FlightSolver::Solve(Flight* flight, const std::function<voi
                                          Bytes budget) {
   PlanOptions plan_options = OptionsFor(*flight);
   SearchNews search(flight, tell, budget, &plan_options.solve);
+  Span solving = StartSolve(*flight, budget);
   const auto start = std::chrono::steady_clock::now();
   absl::StatusOr<Plan> plan = CatchingBadAlloc(
       [&] { return solver_->Solve(*flight->problem->costs, budget, plan_options); });
   const auto took = std::chrono::nanoseconds(std::chrono::steady_clock::now() - start);
+  if (plan.ok()) solving.Add("stowage.solver", plan->provenance.solver);
+  EndSolve(OutcomeOf(plan), plan.status(), &solving);
   const bool trivial = flight->problem->store_all.peak <= budget;
   if (!trivial && !absl::IsCancelled(plan.status())) costs_.Measured(*flight->problem, took);
   Count(*flight, plan, took);
@@ -182,7 +206,9 @@ absl::StatusOr<FlightLook<std::shared_ptr<const Frontier>>> FlightSolver::LookFo
   using Look = FlightLook<std::shared_ptr<const Frontier>>;
   return CatchingBadAlloc([&]() -> absl::StatusOr<Look> {
     const PlanningProblem& problem = *flight->problem;
+    Span looking = flight->trace.Start("store.look");
     auto cached = cache_->FindFrontier(problem, Access::kLookup, MayWait::kYes);
+    looking.End();
     if (cached && *cached) return Look{*cached};
     const auto look = [&] {
       cached = cache_->FindFrontier(problem, Access::kUpdate, MayWait::kYes);
@@ -208,14 +234,17 @@ absl::StatusOr<std::shared_ptr<const Frontier>> FlightSolver::SolveAndKeepFronti
     if (flight->news.Progressed(share)) tell();
   };
   const int64_t begun = cache_->Begin(problem.key);
+  Span solving = StartSolve(*flight, std::nullopt);
   const auto start = std::chrono::steady_clock::now();
   absl::StatusOr<Frontier> frontier =
       CatchingBadAlloc([&] { return solver_->SolveFrontier(*problem.costs, plan_options); });
-  metrics_->Solved(frontier.ok() ? frontier->info().solver : problem.options.solver,
-                   frontier.ok() ? SolveOutcome::kFound : OutcomeOf(frontier.status()),
+  const SolveOutcome outcome = frontier.ok() ? SolveOutcome::kFound : OutcomeOf(frontier.status());
+  metrics_->Solved(frontier.ok() ? frontier->info().solver : problem.options.solver, outcome,
                    SecondsSince(start));
+  EndSolve(outcome, frontier.status(), &solving);
   if (!frontier.ok()) return frontier.status();
   const auto shared = std::make_shared<const Frontier>(*std::move(frontier));
+  const Span writing = flight->trace.Start("store.write");
   cache_->KeepFrontier(problem, shared, begun);
   return shared;
 }
@@ -224,6 +253,7 @@ absl::StatusOr<BatchFit> FlightSolver::BatchesFor(const Flight& flight) const {
   const BatchRequest& asked = *flight.batches;
   const PlanOptions plan_options = OptionsFor(flight);
   const auto solve = [&](const Profile& profile) {
+    Span solving = StartSolve(flight, asked.budget);
     const auto start = std::chrono::steady_clock::now();
     absl::StatusOr<Plan> plan = CatchingBadAlloc([&] {
       const Instance instance(profile.problem, flight.problem->costs->link());
@@ -231,6 +261,7 @@ absl::StatusOr<BatchFit> FlightSolver::BatchesFor(const Flight& flight) const {
     });
     metrics_->Solved(plan.ok() ? plan->provenance.solver : plan_options.solver, OutcomeOf(plan),
                      SecondsSince(start));
+    EndSolve(OutcomeOf(plan), plan.status(), &solving);
     return plan;
   };
   return CatchingBadAlloc([&] { return FitBatch(*asked.model, asked.max_batch, solve); });

@@ -80,6 +80,7 @@ class FlightSolver {
   PlanCache* const cache_;
   const PlanSolver* const solver_;
   ServerMetrics* const metrics_;
+  const bool shares_;  // the plans, with other servers
   NoLease alone_;
   LeasedSolve leased_;
   SolveCosts costs_;

@@ -19,6 +19,7 @@ FlightTable::Joined FlightTable::Join(const std::shared_ptr<PlanCall>& call) {
   flight->batches = call->batches;
   flight->budget = call->budget.get();
   flight->leader = call->id;
+  flight->trace = call->trace;
   flight->latest_ = PlanCall::Clock::now() + longest_;
 
   std::lock_guard<std::mutex> lock(mutex_);

@@ -28,6 +28,7 @@
 #include "server/planning/flight_news.h"
 #include "server/planning/planning_problem.h"
 #include "server/planning/solver_pool.h"
+#include "solvers/base/tracer.h"
 
 namespace stowage {
 
@@ -75,6 +76,7 @@ class PlanCall {
   LateBytes budget;
   Clock::time_point limit{};          // when it gets an error; set before it joins a flight
   std::chrono::nanoseconds margin{};  // before the limit, for the answer
+  TraceScope trace;
 
   std::function<void()> changed;  // told when there is news; empty: does not watch
   // Of the news, what it was shown last; used by PlanningService::Latest alone.
@@ -101,11 +103,13 @@ struct Flight {
   uint64_t leader = 0;                  // id of the call that started it
   StopToken stop;
   FlightNews news;
-  SolveJob job;  // without what it runs: whose it is, and how long it may take
+  SolveJob job;      // without what it runs: whose it is, and how long it may take
+  TraceScope trace;  // of the call that started it
 
   // Of the one thread that has the flight at a time.
   std::optional<Bytes> resolved;  // "least", once it was looked for
   LeaseWait wait;                 // while another server solves
+  Span leasing;                   // until it is known who solves, where servers share plans
   std::optional<Turn> turn;       // to solve; holds the lease until the plan is kept
 
  private:

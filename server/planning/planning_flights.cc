@@ -67,7 +67,8 @@ absl::Status PlanningService::Submit(const PlanCall& call, const std::shared_ptr
 
 Admission PlanningService::Enqueue(const std::shared_ptr<Flight>& flight) {
   SolveJob job = flight->job;
-  job.run = [this, flight] {
+  job.run = [this, flight, waiting = flight->trace.StartShared("queue")] {
+    if (waiting) waiting->End();
     const absl::Status ran = CatchingBadAlloc([&] {
       Run(flight);
       return absl::OkStatus();

@@ -74,17 +74,25 @@ absl::StatusOr<CachedPlan> PlanningService::GetPlan(const std::vector<PlanKey>& 
 
 void PlanningService::GetPlanAsync(const std::vector<PlanKey>& keys, const Budget& budget,
                                    CachedPlanCallback done, const TenantScope& scope,
-                                   const Account& account) {
+                                   const Account& account, const TraceScope& trace) {
   size_t next = 0;
+  Span looking = trace.Start("store.look");
   if (auto plan = cache_.FirstServing(keys, budget, scope, MayWait::kNo, &next)) {
+    looking.End();
     return done(*std::move(plan));
   }
+  looking.End();
   const absl::Status deferred =
       Defer(Lane::kLookups, account,
-            [this, keys, budget, scope, next, done](const absl::Status& admitted) mutable {
+            [this, keys, budget, scope, next, done, trace,
+             waiting = trace.StartShared("lane.lookups")](const absl::Status& admitted) mutable {
+              if (waiting) waiting->End();
               if (!admitted.ok()) return done(admitted);
-              done(CatchingBadAlloc(
-                  [&] { return *cache_.FirstServing(keys, budget, scope, MayWait::kYes, &next); }));
+              Span look = trace.Start("store.look");
+              absl::StatusOr<CachedPlan> plan = CatchingBadAlloc(
+                  [&] { return *cache_.FirstServing(keys, budget, scope, MayWait::kYes, &next); });
+              look.End();
+              done(std::move(plan));
             });
   if (!deferred.ok()) done(deferred);
 }
@@ -156,6 +164,7 @@ std::shared_ptr<PlanCall> PlanningService::Ask(const ComputeRequest& request, As
                                          Account::Of(request.options.tenant, request.identity),
                                          request.deadline, std::move(done));
   call->changed = std::move(changed);
+  call->trace = request.trace;
   const Clock::time_point now = Clock::now();
   call->limit = std::min(request.deadline.value_or(now + options_.max_solve_time),
                          now + options_.max_deadline);
@@ -198,10 +207,13 @@ void PlanningService::Proceed(const std::shared_ptr<PlanCall>& call, Access acce
   if (!AnswerFromCache(call, access, wait)) {
     if (access == Access::kLookup) WatchLimit(call);
     const absl::Status deferred =
-        Defer(Lane::kLookups, call->account, [this, call, access](const absl::Status& admitted) {
-          if (!admitted.ok()) return Answer(call, admitted);
-          For(call, [&] { Proceed(call, access, MayWait::kYes); });
-        });
+        Defer(Lane::kLookups, call->account,
+              [this, call, access,
+               waiting = call->trace.StartShared("lane.lookups")](const absl::Status& admitted) {
+                if (waiting) waiting->End();
+                if (!admitted.ok()) return Answer(call, admitted);
+                For(call, [&] { Proceed(call, access, MayWait::kYes); });
+              });
     if (!deferred.ok()) Answer(call, deferred);
     return;
   }
@@ -213,8 +225,10 @@ void PlanningService::Proceed(const std::shared_ptr<PlanCall>& call, Access acce
 bool PlanningService::AnswerFromCache(const std::shared_ptr<PlanCall>& call, Access access,
                                       MayWait wait) {
   if (call->asked == Asked::kBatches) return true;
+  Span look = call->trace.Start("store.look");
   if (call->asked == Asked::kFrontier) {
     auto frontier = cache_.FindFrontier(*call->problem, Access::kLookup, wait);
+    look.End();
     if (!frontier) return false;
     if (*frontier) {
       Answer(call,
@@ -231,6 +245,8 @@ bool PlanningService::AnswerFromCache(const std::shared_ptr<PlanCall>& call, Acc
   if (!budget) return true;
   auto plan = cache_.Find(*call->problem, *budget, access, wait);
   if (!plan) return false;
+  look.Add("stowage.found", *plan ? "yes" : "no");
+  look.End();
   if (*plan) AnswerPlan(call, **std::move(plan), AnswerSource::kCache);
   return true;
 }

@@ -36,6 +36,7 @@
 #include "server/planning/planning_problem.h"
 #include "server/planning/refresher.h"
 #include "server/planning/solver_pool.h"
+#include "solvers/base/tracer.h"
 
 namespace stowage {
 
@@ -60,7 +61,8 @@ class PlanningService {
   // The same without waiting, for a caller of that account; RESOURCE_EXHAUSTED when too many others
   // wait.
   void GetPlanAsync(const std::vector<PlanKey>& keys, const Budget& budget, CachedPlanCallback done,
-                    const TenantScope& scope = TenantScope(""), const Account& account = Account());
+                    const TenantScope& scope = TenantScope(""), const Account& account = Account(),
+                    const TraceScope& trace = TraceScope());
 
   // Answers with a plan validated under the caller's own costs, or: INVALID_ARGUMENT, CANCELLED,
   // DEADLINE_EXCEEDED (the caller's, max_solve_time or max_deadline; a search that has found a plan by then answers

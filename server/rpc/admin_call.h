@@ -52,7 +52,11 @@ class AdminCall final : public grpc::ServerUnaryReactor {
     if (!held.ok()) return held.status();
     held_ = *std::move(held);
     return planning->Defer(Lane::kAdministration, account,
-                           [this](const absl::Status& admitted) { Run(admitted); });
+                           [this, waiting = record_.trace().StartShared("lane.administration")](
+                               const absl::Status& admitted) {
+                             if (waiting) waiting->End();
+                             Run(admitted);
+                           });
   }
 
   void Run(const absl::Status& admitted) {

@@ -117,7 +117,7 @@ ServerUnaryReactor* PlanRpcService::GetPlan(CallbackServerContext* context,
                         : cached.status();
         reactor->Finish(record.Handled(status));
       },
-      record.caller()->scope(), record.caller()->account());
+      record.caller()->scope(), record.caller()->account(), record.trace());
   return reactor;
 }
 

@@ -60,11 +60,14 @@ class PlanningCall : public grpc::ServerUnaryReactor {
     held_ = std::make_shared<ByteBudget::Hold>(*std::move(held));
     if (!takes_time) return Parse();
     const absl::Status deferred =
-        planning_->Defer(Lane::kConversions, account, [this](const absl::Status& admitted) {
-          if (!admitted.ok()) return End(admitted);
-          if (handle_.cancelled()) return End(CallCancelledError());
-          Parse();
-        });
+        planning_->Defer(Lane::kConversions, account,
+                         [this, waiting = record_.trace().StartShared("lane.conversions")](
+                             const absl::Status& admitted) {
+                           if (waiting) waiting->End();
+                           if (!admitted.ok()) return End(admitted);
+                           if (handle_.cancelled()) return End(CallCancelledError());
+                           Parse();
+                         });
     if (!deferred.ok()) End(deferred);
   }
 
@@ -77,6 +80,7 @@ class PlanningCall : public grpc::ServerUnaryReactor {
     asked->deadline = deadline_;
     asked->identity = record_.caller()->identity;
     asked->held = std::move(held_);
+    asked->trace = record_.trace();
   }
 
   // Once; this object may be gone afterwards.

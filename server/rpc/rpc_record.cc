@@ -2,8 +2,11 @@
 
 #include <grpcpp/server_context.h>
 
+#include <optional>
+#include <string_view>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "proto/codec/grpc_status.h"
 #include "server/planning/planning_error.h"
 #include "server/rpc/request_id.h"
@@ -31,6 +34,26 @@ absl::Status WithSubject(const absl::Status& status, const Caller& caller) {
   return status;
 }
 
+// Below the caller's span, or the beginning of a trace; null where the call is not sampled.
+std::shared_ptr<Span> SpanOf(Rpc rpc, const grpc::CallbackServerContext& context,
+                             const RpcMonitor& monitor) {
+  if (monitor.tracer == nullptr) return nullptr;
+  const auto& metadata = context.client_metadata();
+  std::optional<TraceContext> parent;
+  // W3C: one that comes twice is none.
+  if (metadata.count(kTraceparentHeader) == 1) {
+    const grpc::string_ref text = metadata.find(kTraceparentHeader)->second;
+    parent = ParseTraceparent(std::string_view(text.data(), text.size()));
+  }
+  if (!parent) {
+    parent.emplace().trace_id = NewTraceId();
+    parent->sampled = IsSampled(parent->trace_id, monitor.trace_share);
+  }
+  if (!parent->sampled) return nullptr;
+  const std::string name = absl::StrCat(ServiceOf(rpc), "/", ToString(rpc));
+  return std::make_shared<Span>(monitor.tracer, *parent, name.c_str(), SpanKind::kServer);
+}
+
 // Of a call that ended with `code`: who is at fault decides.
 LogLevel LevelOf(grpc::StatusCode code) {
   switch (code) {
@@ -55,7 +78,8 @@ RpcRecord::RpcRecord(Rpc rpc, grpc::CallbackServerContext* context, const RpcMon
       monitor_(monitor),
       start_(std::chrono::steady_clock::now()),
       id_(RequestIdOf(context->client_metadata())),
-      caller_(CallerOf(rpc, *context, monitor.authenticator)) {
+      caller_(CallerOf(rpc, *context, monitor.authenticator)),
+      span_(SpanOf(rpc, *context, monitor)) {
   context->AddTrailingMetadata(kRequestIdHeader, id_);
   monitor_.metrics->RpcStarted(rpc);
 }
@@ -70,7 +94,18 @@ grpc::Status RpcRecord::Handled(const absl::Status& handled) const {
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start_;
   monitor_.metrics->RpcHandled(rpc_, static_cast<int>(status.error_code()), took.count());
   if (monitor_.log != nullptr) LogCall(status, took.count());
+  if (span_) EndSpan(status);
   return status;
+}
+
+void RpcRecord::EndSpan(const grpc::Status& status) const {
+  span_->Add("rpc.system", "grpc");
+  span_->Add("rpc.grpc.status_code", int64_t{status.error_code()});
+  span_->Add("stowage.request_id", id_);
+  if (!key_prefix_.empty()) span_->Add("stowage.key", key_prefix_);
+  if (source_[0] != '\0') span_->Add("stowage.source", source_);
+  if (!status.ok()) span_->Fail(status.error_message());
+  span_->End();
 }
 
 void RpcRecord::LogCall(const grpc::Status& status, double seconds) const {
@@ -83,6 +118,7 @@ void RpcRecord::LogCall(const grpc::Status& status, double seconds) const {
     }
     if (!key_prefix_.empty()) line->Add("key", key_prefix_);
     if (source_[0] != '\0') line->Add("source", std::string(source_));
+    if (span_) line->Add("trace", ToHex(span_->context().trace_id));
   });
 }
 

@@ -6,6 +6,7 @@
 #include <grpcpp/support/status.h>
 
 #include <chrono>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -15,6 +16,7 @@
 #include "server/planning/counted_steps.h"
 #include "server/rpc/authenticator.h"
 #include "server/rpc/identity.h"
+#include "solvers/base/tracer.h"
 #include "solvers/model/canonical.h"
 
 namespace stowage {
@@ -26,6 +28,8 @@ struct RpcMonitor {
   const Authenticator* authenticator = nullptr;  // null: everyone may do everything
   AuditLog* audit = nullptr;                     // null: there is none
   ReportedSteps* reported_steps = nullptr;       // null: no other server shares the plans
+  Tracer* tracer = nullptr;                      // null: no call is traced
+  double trace_share = 0;  // of calls without a traceparent, those that begin a trace
 };
 
 class RpcRecord {
@@ -39,6 +43,11 @@ class RpcRecord {
 
   // The caller's, or a new one.
   const std::string& id() const { return id_; }
+
+  // For spans below the call's; of no trace where it is not sampled.
+  TraceScope trace() const {
+    return span_ ? TraceScope{monitor_.tracer, span_->context()} : TraceScope();
+  }
 
   // Adds what `fill` makes of an event of this call, if there is an audit log.
   template <class Fill>
@@ -61,6 +70,7 @@ class RpcRecord {
 
  private:
   void LogCall(const grpc::Status& status, double seconds) const;
+  void EndSpan(const grpc::Status& status) const;
 
   Rpc rpc_;
   RpcMonitor monitor_;
@@ -69,6 +79,7 @@ class RpcRecord {
   absl::StatusOr<Caller> caller_;
   std::string key_prefix_;
   const char* source_ = "";
+  std::shared_ptr<Span> span_;  // of all copies; null where the call is not traced
 };
 
 }  // namespace stowage

@@ -82,8 +82,13 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const RpcServerOptio
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
 
-  const RpcMonitor monitor{metrics, options.log, options.authenticator, options.audit,
-                           options.reported_steps};
+  const RpcMonitor monitor{metrics,
+                           options.log,
+                           options.authenticator,
+                           options.audit,
+                           options.reported_steps,
+                           options.tracer,
+                           options.trace_share};
   std::unique_ptr<RpcServer> server(new RpcServer(
       std::make_unique<PlanRpcService>(options.limits, options.version, planning, store, monitor),
       std::make_unique<PlanAdminRpcService>(options.limits, planning, store, monitor),

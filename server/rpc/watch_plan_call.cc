@@ -164,6 +164,7 @@ WatchPlanCall::WatchPlanCall(const grpc::ByteBuffer* request, CallDeadline deadl
       handle_(planning),
       tenant_(record.caller().ok() ? record.caller()->tenant : ""),
       identity_(record.caller().ok() ? record.caller()->identity : ""),
+      trace_(record.trace()),
       stream_(std::make_shared<Stream>(this, planning, handle_, record, limits)) {
   if (!record.caller().ok()) {
     stream_->Answer(record.caller().status());
@@ -181,8 +182,10 @@ WatchPlanCall::WatchPlanCall(const grpc::ByteBuffer* request, CallDeadline deadl
     Begin();
     return;
   }
-  const absl::Status deferred =
-      planning->Defer(Lane::kConversions, account, [this](const absl::Status& admitted) {
+  const absl::Status deferred = planning->Defer(
+      Lane::kConversions, account,
+      [this, waiting = trace_.StartShared("lane.conversions")](const absl::Status& admitted) {
+        if (waiting) waiting->End();
         if (!admitted.ok()) return stream_->Answer(admitted);
         Begin();
       });
@@ -204,6 +207,7 @@ void WatchPlanCall::Begin() {
   request->deadline = deadline_;
   request->identity = identity_;
   request->held = std::move(held_);
+  request->trace = trace_;
   handle.Set(planning_->ComputePlan(
       *request, [stream](const absl::StatusOr<ComputeAnswer>& answer) { stream->Answer(answer); },
       [stream] { stream->Changed(); }));

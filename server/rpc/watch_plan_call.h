@@ -17,6 +17,7 @@
 #include "server/rpc/compute_request.h"
 #include "server/rpc/request_limits.h"
 #include "server/rpc/rpc_record.h"
+#include "solvers/base/tracer.h"
 #include "stowage/v1/plan_service.pb.h"
 
 namespace stowage {
@@ -44,6 +45,7 @@ class WatchPlanCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   const CallHandle handle_;
   const std::string tenant_;
   const std::string identity_;
+  const TraceScope trace_;
   std::string job_;
   const std::shared_ptr<Stream> stream_;
   std::shared_ptr<ByteBudget::Hold> held_;  // until planning has it, or nothing is left

@@ -133,6 +133,7 @@ TEST_F(PrometheusMetricsTest, ShowsWhereTimeAndRoomGo) {
   EXPECT_THAT(text, HasSubstr("\nstowage_request_bytes 4096\n"));
   EXPECT_THAT(text, HasSubstr("stowage_lines_dropped_total{file=\"audit\"} 7\n"));
   EXPECT_THAT(text, HasSubstr("stowage_lines_dropped_total{file=\"log\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("stowage_lines_dropped_total{file=\"spans\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("stowage_certificate_expiry_timestamp_seconds 1800000000\n"));
 }
 

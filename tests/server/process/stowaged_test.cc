@@ -17,6 +17,7 @@
 
 #include "proto/codec/codec.h"
 #include "stowage/v1/plan_service.grpc.pb.h"
+#include "tests/proto/trace_sink.h"
 #include "tests/server/process/child_process.h"
 #include "tests/server/rpc/raw_call.h"
 #include "tests/server/support/profiles.h"
@@ -398,10 +399,30 @@ INSTANTIATE_TEST_SUITE_P(
                       BadFlag{"--max_solve_time=0", "--max_solve_time=0: must be in [1ms, 24h]"},
                       BadFlag{"--max_open_calls=0", "--max_open_calls=0: must be in [1,"},
                       BadFlag{"--max_message_bytes=1", "--max_message_bytes=1: must be in"},
+                      BadFlag{"--otlp_endpoint=here", "must be HOST:PORT, port in [0, 65535]"},
+                      BadFlag{"--trace_share=2", "--trace_share=2: must be in [0, 1]"},
                       BadFlag{"--max_stages=100001", "must be in [1, 100000]"},
                       BadFlag{"--max_vertices=0", "must be in [1, 1000000]"},
                       BadFlag{"--drain_timeout=-1s", "--drain_timeout=-1s: must be in [0, 24h]"},
                       BadFlag{"--drain_timeout=soon", "--drain_timeout=soon"}));
+
+TEST(Stowaged, SpansOfTheLastCallsAreSentBeforeItEnds) {
+  TraceSink sink;
+  std::vector<std::string> command = FreePorts();
+  command.push_back("--otlp_endpoint=" + sink.address());
+  command.emplace_back("--trace_share=1");
+  ChildProcess child(command);
+  const auto [address, metrics] = Ready(&child);
+  grpc::ClientContext context;
+  v1::GetCapabilitiesResponse response;
+  ASSERT_TRUE(Connect(address)->GetCapabilities(&context, {}, &response).ok());
+  child.Signal(SIGTERM);
+  EXPECT_EQ(child.Wait(), 0);
+  EXPECT_EQ(sink.service(), "stowaged");
+  const std::vector<TraceSink::Span> spans = sink.spans();
+  ASSERT_EQ(spans.size(), 1u);
+  EXPECT_EQ(spans[0].name(), "stowage.v1.PlanService/GetCapabilities");
+}
 
 TEST(Stowaged, APortInUseIsSaidAndEndsWithCode1) {
   ChildProcess child(FreePorts());
