@@ -133,8 +133,11 @@ absl::StatusOr<ExecutionVerdict> Agent::SendReport(const PlannedShape& shape) {
   measured.reserved_peak = shape.reserved_peak;
   measured.offloaded = latest.offloaded;
   measured.prefetched = latest.prefetched;
-  absl::StatusOr<ExecutionVerdict> verdict =
-      connection_->ReportExecution(measured, planner_.CallWithin(options_.report_timeout));
+  Span reporting = planner_.StartRequest("stowage.report");
+  absl::StatusOr<ExecutionVerdict> verdict = connection_->ReportExecution(
+      measured, planner_.CallWithin(options_.report_timeout, reporting));
+  if (!verdict.ok()) reporting.Fail(std::string(verdict.status().message()));
+  reporting.End();
   if (verdict.ok()) {
     const int copies = latest.count(Op::kOffloadStart) + latest.count(Op::kPrefetchStart);
     events_->Emit(ReportSentEvent{shape.signature.text(), measured.steps, measured.step_time,

@@ -18,6 +18,7 @@
 #include "client/torch/memory/step_arena.h"
 #include "client/torch/offload/execution_device.h"
 #include "client/torch/profile/chain_profiler.h"
+#include "solvers/base/tracer.h"
 #include "solvers/model/budget.h"
 #include "solvers/model/canonical.h"
 
@@ -136,6 +137,14 @@ struct AgentOptions {
   std::string off_variable = "STOWAGE_OFF";
 
   EventCallback on_event;
+
+  // Where the spans of plan requests and reports go, "stowage.plan" and "stowage.report"; servers
+  // that trace have their own below them. Null: nowhere. An OtlpExporter
+  // (proto/otlp/otlp_exporter.h) sends them to a collector. It must outlive the agent.
+  Tracer* tracer = nullptr;
+  // The W3C traceparent of the span that the job is in, asked at each request on the thread that
+  // trains. Null or "": requests begin traces of their own, if there is a tracer.
+  std::function<std::string()> traceparent;
 };
 
 // What steps are measured with, planned and plain ones: the meter of the device, else that to profile with; null:

@@ -119,16 +119,38 @@ absl::Status BatchPlanner::Profile(const Batch& batch, PlannedShape* shape) {
   return Measure(batch, options_->profile, shape);
 }
 
-CallOptions BatchPlanner::CallWithin(std::chrono::milliseconds timeout) const {
+Span BatchPlanner::StartRequest(const char* name) const {
+  if (options_->tracer == nullptr) return Span();
+  const auto parent = options_->traceparent ? ParseTraceparent(options_->traceparent())
+                                            : std::optional<TraceContext>();
+  if (!parent) return Span::Root(options_->tracer, name, SpanKind::kClient);
+  return Span(options_->tracer, *parent, name, SpanKind::kClient);
+}
+
+CallOptions BatchPlanner::CallWithin(std::chrono::milliseconds timeout, const Span& span) const {
   CallOptions call = CallOptions::Within(timeout);
   call.job = options_->job;
+  if (span.recording()) {
+    call.traceparent = FormatTraceparent(span.context());
+  } else if (options_->traceparent) {
+    call.traceparent = options_->traceparent();
+  }
   return call;
 }
 
 absl::StatusOr<ClientPlan> BatchPlanner::Ask(ProfileSource* source, const Budget& budget,
                                              bool refresh) {
-  const CallOptions call = CallWithin(options_->plan_timeout);
-  return refresh ? client_.Compute(source, budget, call) : client_.Plan(source, budget, call);
+  Span asking = StartRequest("stowage.plan");
+  const CallOptions call = CallWithin(options_->plan_timeout, asking);
+  absl::StatusOr<ClientPlan> plan =
+      refresh ? client_.Compute(source, budget, call) : client_.Plan(source, budget, call);
+  if (plan.ok()) {
+    asking.Add("stowage.source", ToString(plan->reply.source));
+    asking.Add("stowage.profiled", plan->profiled ? "yes" : "no");
+  } else {
+    asking.Fail(std::string(plan.status().message()));
+  }
+  return plan;
 }
 
 absl::StatusOr<PreparedPlan> BatchPlanner::Plan(const Batch& batch, const Budget& budget,

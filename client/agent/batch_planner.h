@@ -25,6 +25,7 @@
 #include "client/agent/trained_model.h"
 #include "client/rpc/plan_client.h"
 #include "client/rpc/plan_connection.h"
+#include "solvers/base/tracer.h"
 #include "solvers/model/budget.h"
 
 namespace stowage {
@@ -60,7 +61,10 @@ class BatchPlanner {
   void LimitHostMemory(Bytes limit) { host_memory_ = std::min(host_memory_, limit); }
   Bytes host_memory() const { return host_memory_; }
 
-  CallOptions CallWithin(std::chrono::milliseconds timeout) const;
+  // A request's own span, below the job's; records nothing without a tracer.
+  Span StartRequest(const char* name) const;
+  // Of a request, made in that span or else in the job's.
+  CallOptions CallWithin(std::chrono::milliseconds timeout, const Span& span = Span()) const;
 
   // The parts of the above. What is known without having run anything; null if that does not do.
   const stowage::Profile* Shapes(const Batch& batch, PlannedShape* shape);

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -189,6 +190,52 @@ TEST_F(AgentTest, AsksByTheDeviceThatStepsRunOn) {
   options_.plan.recompute_only = true;
   ASSERT_FALSE(asked.empty());
   for (const PlanKey& key : asked) EXPECT_EQ(key, MakePlanKey(*agent.profile(), options_.plan));
+}
+
+class KeepingTracer final : public Tracer {
+ public:
+  void Ended(SpanRecord span) override { spans.push_back(std::move(span)); }
+  std::vector<SpanRecord> spans;
+};
+
+TEST_F(AgentTest, ItsRequestsAreSpansBelowTheJobs) {
+  KeepingTracer tracer;
+  const TraceContext job{NewTraceId(), NewSpanId(), true};
+  options_.tracer = &tracer;
+  options_.traceparent = [&job] { return FormatTraceparent(job); };
+  std::vector<std::string> sent;
+  auto connection = std::make_unique<NiceMock<MockPlanConnection>>();
+  ON_CALL(*connection, GetPlan(_, _, _))
+      .WillByDefault([&sent](const std::vector<PlanKey>&, const Budget&, const CallOptions& call) {
+        sent.push_back(call.traceparent);
+        return absl::NotFoundError("no entry");
+      });
+  ON_CALL(*connection, ComputePlan(_, _, _, _))
+      .WillByDefault([&sent](const Profile& profile, const Budget& budget, const KeyOptions& key,
+                             const CallOptions& call) {
+        sent.push_back(call.traceparent);
+        return SolveHere(profile, budget, key, call);
+      });
+  Agent agent(&network_.model, std::move(connection), options_);
+  ASSERT_TRUE(agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.7}).ok());
+  ASSERT_EQ(tracer.spans.size(), 1u);
+  const SpanRecord& span = tracer.spans[0];
+  EXPECT_EQ(span.name, "stowage.plan");
+  EXPECT_EQ(span.context.trace_id, job.trace_id);
+  EXPECT_EQ(span.parent, job.span_id);
+  EXPECT_GE(sent.size(), 2u);
+  EXPECT_THAT(sent, ::testing::Each(FormatTraceparent(span.context)));
+}
+
+TEST_F(AgentTest, WithoutATracerTheJobsOwnSpanIsSent) {
+  const std::string job = FormatTraceparent({NewTraceId(), NewSpanId(), true});
+  options_.traceparent = [&job] { return job; };
+  const AdoptedPlan known = LocalPlan(ShareOfStoreAll{0.7});
+  auto connection = std::make_unique<NiceMock<MockPlanConnection>>();
+  EXPECT_CALL(*connection, GetPlan(_, _, ::testing::Field(&CallOptions::traceparent, job)))
+      .WillRepeatedly(Return(PlanReply{known.plan, known.key, PlanSource::kCache}));
+  Agent agent(&network_.model, std::move(connection), options_);
+  EXPECT_TRUE(agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.7}).ok());
 }
 
 TEST_F(AgentTest, SaysWhoseItsRequestsAreAndReportsWhatStepsTook) {

@@ -10,8 +10,10 @@
 
 #include "client/agent/agent.h"
 #include "client/rpc/connect.h"
+#include "proto/otlp/otlp_exporter.h"
 #include "tests/client/device/training_devices.h"
 #include "tests/client/torch/test_networks.h"
+#include "tests/proto/trace_sink.h"
 #include "tests/support/stowaged_process.h"
 
 namespace stowage {
@@ -61,6 +63,45 @@ TEST_P(AgentServerTest, OneJobPlansTheNextHitsAndBothReport) {
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(second.Step(two.input, two.target).ok());
   EXPECT_THAT(kinds_, Contains("report_sent"));
   EXPECT_THAT(kinds_, Not(Contains("planned")));
+}
+
+// From a step of the training loop, over the agent's request, to the server's solver thread.
+TEST_P(AgentServerTest, OneTraceGoesFromAStepToTheSolver) {
+  testing::TraceSink sink;
+  StowagedProcess server({"--otlp_endpoint=" + sink.address()});
+  options_.server.address = server.address();
+  {
+    OtlpOptions to_sink;
+    to_sink.endpoint = sink.address();
+    to_sink.service_name = "trainer";
+    OtlpExporter exporter(to_sink);
+    const Span step = Span::Root(&exporter, "step", SpanKind::kInternal);
+    options_.tracer = &exporter;
+    options_.traceparent = [&step] { return FormatTraceparent(step.context()); };
+    options_.budget = ShareOfStoreAll{0.7};
+    TestNetwork network = Network();
+    Agent agent(&network.model, options_);
+    ASSERT_TRUE(agent.Step(network.input, network.target).ok());
+    EXPECT_EQ(server.Stop(), 0);  // its spans are sent
+  }
+  const std::vector<testing::TraceSink::Span> spans = sink.spans();
+  const auto named = [&spans](const std::string& name) {
+    for (const testing::TraceSink::Span& span : spans) {
+      if (span.name() == name) return span;
+    }
+    ADD_FAILURE() << "no span " << name;
+    return testing::TraceSink::Span();
+  };
+  const testing::TraceSink::Span solve = named("solve");
+  const testing::TraceSink::Span call = named("stowage.v1.PlanService/ComputePlan");
+  const testing::TraceSink::Span plan = named("stowage.plan");
+  const testing::TraceSink::Span step = named("step");
+  EXPECT_EQ(solve.parent_span_id(), call.span_id());
+  EXPECT_EQ(call.parent_span_id(), plan.span_id());
+  EXPECT_EQ(plan.parent_span_id(), step.span_id());
+  for (const testing::TraceSink::Span& span : spans) {
+    EXPECT_EQ(span.trace_id(), step.trace_id()) << span.name();
+  }
 }
 
 TEST_P(AgentServerTest, WithoutTheServerItPlansHereAndSaysSo) {
