@@ -111,9 +111,10 @@ const std::vector<Folder>& Folders() {
       {"client/agent", TorchAnd({"client/rpc", "solvers", "solvers/base", "solvers/model",
                                  "solvers/schedule", "solvers/viz", "<torch>"})},
       {"client/cli",
-       TorchAnd({"client/agent", "client/models", "client/rpc", "proto", "proto/codec", "solvers",
-                 "solvers/base", "solvers/batch", "solvers/graph", "solvers/model",
-                 "solvers/pipeline", "solvers/schedule", "solvers/viz", "solvers/zoo", "<torch>"})},
+       TorchAnd({"client/agent", "client/models", "client/rpc", "proto", "proto/codec",
+                 "proto/otlp", "solvers", "solvers/base", "solvers/batch", "solvers/graph",
+                 "solvers/model", "solvers/pipeline", "solvers/schedule", "solvers/viz",
+                 "solvers/zoo", "<torch>"})},
   };
   return *kFolders;
 }

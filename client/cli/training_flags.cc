@@ -1,5 +1,6 @@
 #include "client/cli/training_flags.h"
 
+#include <cstdlib>
 #include <variant>
 
 #include "absl/flags/flag.h"
@@ -9,6 +10,7 @@
 #include "client/cli/training_commands.h"
 #include "client/rpc/server_flags.h"
 #include "solvers/model/field_error.h"
+#include "solvers/planner.h"
 
 namespace stowage {
 
@@ -41,6 +43,16 @@ absl::StatusOr<AgentOptions> AgentOptionsFromFlags() {
     if (said) Say(ToString(event));
   };
   return options;
+}
+
+std::unique_ptr<OtlpExporter> ExporterFromEnvironment() {
+  const char* const endpoint = std::getenv("OTEL_EXPORTER_OTLP_ENDPOINT");
+  OtlpOptions options;
+  options.endpoint = OtlpTarget(endpoint != nullptr ? endpoint : "");
+  if (options.endpoint.empty()) return nullptr;
+  options.service_name = "stowage";
+  options.service_version = kSolverVersion;
+  return std::make_unique<OtlpExporter>(options);
 }
 
 }  // namespace stowage

@@ -2,9 +2,12 @@
 #ifndef STOWAGE_CLIENT_CLI_TRAINING_FLAGS_H_
 #define STOWAGE_CLIENT_CLI_TRAINING_FLAGS_H_
 
+#include <memory>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/agent/agent_options.h"
+#include "proto/otlp/otlp_exporter.h"
 
 namespace stowage {
 
@@ -14,6 +17,10 @@ absl::Status CheckRepeats();
 // What an agent is told by the flags of a command that trains, all checked; a server that is away is
 // said.
 absl::StatusOr<AgentOptions> AgentOptionsFromFlags();
+
+// Of the agent's spans, to the collector that $OTEL_EXPORTER_OTLP_ENDPOINT names; null where it names
+// none, or one that needs TLS.
+std::unique_ptr<OtlpExporter> ExporterFromEnvironment();
 
 }  // namespace stowage
 

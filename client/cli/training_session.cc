@@ -26,6 +26,7 @@
 #include "client/cli/verification.h"
 #include "client/cli/workload.h"
 #include "client/rpc/server_flags.h"
+#include "proto/otlp/otlp_exporter.h"
 #include "solvers/model/field_error.h"
 #include "solvers/model/problem.h"
 #include "solvers/zoo/networks.h"
@@ -163,6 +164,8 @@ absl::StatusOr<VerificationReport> TrainAsFlagsSay(const TrainingChecks& checks)
   const absl::StatusOr<std::unique_ptr<ExecutionDevice>> device = ExecutionDeviceOn(*place, *link);
   if (!device.ok()) return device.status();
   options->device = device->get();
+  const std::unique_ptr<OtlpExporter> exporter = ExporterFromEnvironment();
+  options->tracer = exporter.get();
 
   // Of a GPU no limit can be set.
   const TrainingChecks possible{checks.limit && place->is_cpu(), checks.report};

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -13,6 +14,7 @@
 #include "solvers/schedule/measured_step.h"
 #include "tests/client/cli/command_output.h"
 #include "tests/client/cli/stowage_command.h"
+#include "tests/proto/trace_sink.h"
 #include "tests/support/temporary_folder.h"
 
 namespace stowage {
@@ -116,10 +118,18 @@ TEST(CliTraining, RunAndVerifyGoByASavedProfile) {
 TEST(CliTraining, RunTrainsWithinBudgetsAsPlainTrainingDoes) {
   const std::string run =
       "run --model=resnet18 --image_size=32 --batch=2 --threads=1 --steps=2 --repeats=2 --budgets=";
+  // A collector is told of the requests: one for each budget.
+  testing::TraceSink sink;
+  setenv("OTEL_EXPORTER_OTLP_ENDPOINT", sink.address().c_str(), 1);
   const Result result = Stowage(run + "100%,least", true);
+  unsetenv("OTEL_EXPORTER_OTLP_ENDPOINT");
   EXPECT_EQ(result.code, kExitOk) << result.out;
   EXPECT_THAT(result.out, HasSubstr("local"));
   EXPECT_THAT(result.out, Not(HasSubstr("NO")));
+  EXPECT_EQ(sink.service(), "stowage");
+  const auto spans = sink.spans();
+  ASSERT_EQ(spans.size(), 2u);
+  EXPECT_EQ(spans[0].name(), "stowage.plan");
   const Result infeasible = Stowage(run + "least,1KiB", true);
   EXPECT_EQ(infeasible.code, kExitInfeasible) << infeasible.out;
   EXPECT_THAT(infeasible.out, HasSubstr("proven infeasible"));
