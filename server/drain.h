@@ -8,9 +8,9 @@
 #include <chrono>
 #include <string>
 
-#include "server/log/log.h"
-#include "server/planning/planning_service.h"
+#include "server/observe/log.h"
 #include "server/rpc/rpc_server.h"
+#include "server/service/planning_service.h"
 
 namespace stowage {
 

@@ -57,24 +57,34 @@ const std::vector<Folder>& Folders() {
       {"solvers",
        {"solvers/base", "solvers/model", "solvers/schedule", "solvers/chain", "solvers/graph",
         "solvers/transfer"}},
-      {"server/planning",
-       {"solvers", "solvers/base", "solvers/batch", "solvers/model", "solvers/schedule",
-        "server/cache", "server/log", "server/metrics"}},
-      {"server/cache",
-       {"solvers", "solvers/model", "solvers/schedule", "server/metrics", "<hiredis>", "<sqlite>"}},
+      // What is on top uses what is below, and nothing the other way round.
+      {"server/observe", {"solvers/base", "solvers/model", "<prometheus>"}},
+      {"server/entries", {"server/observe", "solvers", "solvers/model", "solvers/schedule"}},
+      {"server/store",
+       {"server/entries", "server/observe", "solvers/model", "solvers/schedule", "<hiredis>",
+        "<sqlite>"}},
+      {"server/runtime", {"server/entries", "server/observe", "solvers/model"}},
       {"server/decisions",
-       {"server/cache", "server/metrics", "server/planning", "solvers/model", "solvers/schedule"}},
+       {"server/entries", "server/observe", "server/store", "solvers/model", "solvers/schedule"}},
       {"server/catalogue",
-       {"solvers/zoo", "solvers/model", "solvers/schedule", "server/cache", "server/planning"}},
-      {"server/log", {"solvers/base"}},
-      {"server/metrics", {"<prometheus>"}},
+       {"server/entries", "server/store", "solvers/model", "solvers/schedule", "solvers/zoo"}},
+      {"server/service",
+       {"server/entries", "server/observe", "server/runtime", "server/store", "solvers",
+        "solvers/base", "solvers/batch", "solvers/model", "solvers/schedule"}},
+      {"server/auth",
+       {"proto/codec", "server/entries", "server/observe", "server/runtime", "solvers/model",
+        "<grpc>", "<openssl>"}},
       {"server/rpc",
-       {"proto", "proto/codec", "solvers", "solvers/base", "solvers/batch", "solvers/model",
-        "solvers/schedule", "server/planning", "server/log", "server/metrics", "<grpc>",
-        "<openssl>", "<protobuf>"}},
+       {"proto", "proto/codec", "server/auth", "server/entries", "server/observe", "server/runtime",
+        "server/service", "solvers", "solvers/base", "solvers/batch", "solvers/model",
+        "solvers/schedule", "<grpc>", "<protobuf>"}},
+      {"server/config",
+       {"server/auth", "server/catalogue", "server/decisions", "server/entries", "server/observe",
+        "server/rpc", "server/service", "server/store", "solvers/base", "solvers/model",
+        "solvers/zoo"}},
       {"server",
-       {"proto/otlp", "server/cache", "server/catalogue", "server/decisions", "server/log",
-        "server/metrics", "server/planning", "server/rpc", "solvers", "solvers/base", "solvers/zoo",
+       {"proto/otlp", "server/auth", "server/catalogue", "server/config", "server/decisions",
+        "server/observe", "server/rpc", "server/service", "server/store", "solvers", "solvers/base",
         "solvers/model"}},
       {"client/torch/base", {"<torch>"}},
       {"client/torch/memory",
@@ -251,12 +261,12 @@ std::set<std::string> UsersOf(const std::string& library) {
 // One file hashes, one shakes hands to find out what is wrong, one looks into certificates.
 TEST(Layers, ThreeFilesKnowTheCryptographyLibrary) {
   EXPECT_EQ(UsersOf("<openssl>"),
-            (std::set<std::string>{"client/rpc/tls_probe.cc", "server/rpc/certificate_check.cc",
+            (std::set<std::string>{"client/rpc/tls_probe.cc", "server/auth/certificate_check.cc",
                                    "solvers/model/digest.cc"}));
 }
 
 TEST(Layers, OneFileKnowsTheRedisLibrary) {
-  EXPECT_EQ(UsersOf("<hiredis>"), std::set<std::string>{"server/cache/redis_connection.cc"});
+  EXPECT_EQ(UsersOf("<hiredis>"), std::set<std::string>{"server/store/redis_connection.cc"});
 }
 
 TEST(Layers, LinksStayWithinThem) {

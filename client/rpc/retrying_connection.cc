@@ -111,7 +111,7 @@ class RetryingConnection : public PlanConnection {
                                       const KeyOptions& key_options,
                                       const ProgressCallback& progress,
                                       const CallOptions& options) override {
-    // A server that is asked again goes on with what it had found (server/planning/unfinished_plans.h); another one
+    // A server that is asked again goes on with what it had found (server/service/unfinished_plans.h); another one
     // may be behind: what the caller has seen is not unsaid.
     double seen = 0;
     std::optional<Plan> best;

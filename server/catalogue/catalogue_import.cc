@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/planning/frontier_plans.h"
-#include "server/planning/plan_record.h"
-#include "server/planning/planning_problem.h"
-#include "server/planning/solver_version.h"
+#include "server/entries/frontier_plans.h"
+#include "server/entries/plan_record.h"
+#include "server/entries/planning_problem.h"
+#include "server/entries/solver_version.h"
 
 namespace stowage {
 namespace {

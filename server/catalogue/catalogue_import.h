@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/cache/plan_store.h"
 #include "server/catalogue/environment_file.h"
+#include "server/store/plan_store.h"
 #include "solvers/zoo/catalogue.h"
 
 namespace stowage {

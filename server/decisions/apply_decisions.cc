@@ -4,9 +4,9 @@
 #include <optional>
 #include <utility>
 
-#include "server/cache/entry_codec.h"
-#include "server/planning/plan_under.h"
-#include "server/planning/revisions.h"
+#include "server/entries/entry_codec.h"
+#include "server/entries/plan_under.h"
+#include "server/entries/revisions.h"
 
 namespace stowage {
 namespace {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "absl/hash/hash.h"
-#include "server/cache/plan_store.h"
 #include "server/decisions/decision_book.h"
+#include "server/store/plan_store.h"
 
 namespace stowage {
 

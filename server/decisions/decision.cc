@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "server/cache/entry_codec.h"
-#include "server/cache/field_code.h"
-#include "server/cache/sealed_bytes.h"
+#include "server/entries/entry_codec.h"
+#include "server/entries/field_code.h"
+#include "server/entries/sealed_bytes.h"
 
 namespace stowage {
 namespace {

@@ -32,7 +32,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/cache/plan_entry.h"
+#include "server/entries/plan_entry.h"
 
 namespace stowage {
 

@@ -25,7 +25,7 @@
 #include "server/decisions/decision.h"
 #include "server/decisions/decision_store.h"
 #include "server/decisions/shared_decisions.h"
-#include "server/metrics/server_metrics.h"
+#include "server/observe/server_metrics.h"
 
 namespace stowage {
 

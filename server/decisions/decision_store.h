@@ -13,9 +13,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/cache/file_lock.h"
-#include "server/cache/sqlite_connection.h"
 #include "server/decisions/decision.h"
+#include "server/store/file_lock.h"
+#include "server/store/sqlite_connection.h"
 
 namespace stowage {
 

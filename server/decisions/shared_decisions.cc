@@ -9,7 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "server/cache/entry_codec.h"
+#include "server/entries/entry_codec.h"
 
 namespace stowage {
 namespace {

@@ -9,11 +9,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/cache/entry_keys.h"
-#include "server/cache/redis_keys.h"
-#include "server/cache/redis_pool.h"
 #include "server/decisions/decision.h"
-#include "server/metrics/server_metrics.h"
+#include "server/entries/entry_keys.h"
+#include "server/observe/server_metrics.h"
+#include "server/store/redis_keys.h"
+#include "server/store/redis_pool.h"
 
 namespace stowage {
 

@@ -16,13 +16,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/planning/byte_budget.h"
-#include "server/planning/planning_error.h"
-#include "server/planning/planning_service.h"
-#include "server/planning/solve_outcome.h"
+#include "server/entries/planning_error.h"
 #include "server/rpc/request_limits.h"
 #include "server/rpc/rpc_record.h"
 #include "server/rpc/wire_message.h"
+#include "server/runtime/byte_budget.h"
+#include "server/service/planning_service.h"
+#include "server/service/solve_outcome.h"
 #include "solvers/solver.h"
 
 namespace stowage {

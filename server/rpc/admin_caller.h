@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "server/planning/admin.h"
 #include "server/rpc/rpc_record.h"
+#include "server/service/admin.h"
 #include "solvers/model/field_error.h"
 
 namespace stowage {

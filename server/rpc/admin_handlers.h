@@ -13,10 +13,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/planning/admin.h"
 #include "server/rpc/plan_page.h"
 #include "server/rpc/request_limits.h"
 #include "server/rpc/rpc_record.h"
+#include "server/service/admin.h"
 #include "stowage/v1/plan_service.pb.h"
 
 namespace stowage {

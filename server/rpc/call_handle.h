@@ -6,7 +6,7 @@
 #include <memory>
 #include <mutex>
 
-#include "server/planning/planning_service.h"
+#include "server/service/planning_service.h"
 
 namespace stowage {
 

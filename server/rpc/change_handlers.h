@@ -7,9 +7,9 @@
 #define STOWAGE_SERVER_RPC_CHANGE_HANDLERS_H_
 
 #include "absl/status/status.h"
-#include "server/planning/admin.h"
 #include "server/rpc/change_ledger.h"
 #include "server/rpc/rpc_record.h"
+#include "server/service/admin.h"
 #include "stowage/v1/plan_admin_service.pb.h"
 
 namespace stowage {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "proto/codec/codec.h"
-#include "server/planning/solve_outcome.h"
+#include "server/service/solve_outcome.h"
 
 namespace stowage {
 

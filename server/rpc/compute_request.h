@@ -10,8 +10,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "server/planning/compute_plan.h"
 #include "server/rpc/request_limits.h"
+#include "server/service/compute_plan.h"
 #include "stowage/v1/plan_service.pb.h"
 
 namespace stowage {

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/codec/codec.h"
-#include "server/planning/solve_outcome.h"
+#include "server/service/solve_outcome.h"
 #include "solvers/model/field_error.h"
 
 namespace stowage {

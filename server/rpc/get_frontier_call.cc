@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/codec/codec.h"
-#include "server/planning/frontier_under.h"
+#include "server/entries/frontier_under.h"
 #include "solvers/model/field_error.h"
 
 namespace stowage {

@@ -4,8 +4,8 @@
 
 #include <grpcpp/support/byte_buffer.h>
 
-#include "server/planning/planning_service.h"
 #include "server/rpc/reply_cache.h"
+#include "server/service/planning_service.h"
 
 namespace stowage {
 

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "server/planning/compute_plan.h"
 #include "server/rpc/rpc_record.h"
+#include "server/service/compute_plan.h"
 #include "solvers/model/digest.h"
 
 namespace stowage {

@@ -5,7 +5,7 @@
 #ifndef STOWAGE_SERVER_RPC_LIBRARY_LOG_H_
 #define STOWAGE_SERVER_RPC_LIBRARY_LOG_H_
 
-#include "server/log/log.h"
+#include "server/observe/log.h"
 
 namespace stowage {
 

@@ -4,12 +4,12 @@
 
 #include <grpcpp/support/server_callback.h>
 
-#include "server/planning/admin.h"
-#include "server/planning/planning_service.h"
 #include "server/rpc/change_handlers.h"
 #include "server/rpc/raw_methods.h"
 #include "server/rpc/request_limits.h"
 #include "server/rpc/rpc_record.h"
+#include "server/service/admin.h"
+#include "server/service/planning_service.h"
 #include "stowage/v1/plan_admin_service.grpc.pb.h"
 
 namespace stowage {

@@ -6,8 +6,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "proto/codec/codec.h"
-#include "server/planning/reports.h"
-#include "server/planning/revisions.h"
+#include "server/entries/reports.h"
+#include "server/entries/revisions.h"
 #include "solvers/model/field_error.h"
 
 namespace stowage {

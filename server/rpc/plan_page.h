@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "server/planning/admin.h"
 #include "server/rpc/plan_filter.h"
 #include "server/rpc/request_limits.h"
+#include "server/service/admin.h"
 #include "stowage/v1/plan_service.pb.h"
 
 namespace stowage {

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "proto/codec/codec.h"
 #include "proto/codec/enum_map.h"
-#include "server/planning/solve_outcome.h"
 #include "server/rpc/admin_call.h"
 #include "server/rpc/build_info.h"
 #include "server/rpc/compute_plan_call.h"
@@ -18,6 +17,7 @@
 #include "server/rpc/hand_out.h"
 #include "server/rpc/watch_plan_call.h"
 #include "server/rpc/wire_message.h"
+#include "server/service/solve_outcome.h"
 #include "solvers/model/field_error.h"
 #include "solvers/planner.h"
 

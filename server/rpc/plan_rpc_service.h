@@ -8,13 +8,13 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "server/planning/admin.h"
-#include "server/planning/planning_service.h"
 #include "server/rpc/admin_handlers.h"
 #include "server/rpc/raw_methods.h"
 #include "server/rpc/reply_cache.h"
 #include "server/rpc/request_limits.h"
 #include "server/rpc/rpc_record.h"
+#include "server/service/admin.h"
+#include "server/service/planning_service.h"
 #include "stowage/v1/plan_service.grpc.pb.h"
 
 namespace stowage {

@@ -2,7 +2,7 @@
 #ifndef STOWAGE_SERVER_RPC_PLAN_SOURCE_H_
 #define STOWAGE_SERVER_RPC_PLAN_SOURCE_H_
 
-#include "server/planning/compute_plan.h"
+#include "server/service/compute_plan.h"
 #include "stowage/v1/plan_service.pb.h"
 
 namespace stowage {

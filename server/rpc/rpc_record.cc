@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/codec/grpc_status.h"
-#include "server/planning/planning_error.h"
+#include "server/entries/planning_error.h"
 #include "server/rpc/request_id.h"
 #include "server/rpc/rpc_status.h"
 

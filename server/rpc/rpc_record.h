@@ -10,12 +10,12 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "server/log/log.h"
-#include "server/metrics/server_metrics.h"
-#include "server/planning/audit_log.h"
-#include "server/planning/counted_steps.h"
-#include "server/rpc/authenticator.h"
-#include "server/rpc/identity.h"
+#include "server/auth/authenticator.h"
+#include "server/auth/identity.h"
+#include "server/observe/audit_log.h"
+#include "server/observe/log.h"
+#include "server/observe/server_metrics.h"
+#include "server/service/counted_steps.h"
 #include "solvers/base/tracer.h"
 #include "solvers/model/canonical.h"
 

@@ -12,7 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "server/rpc/auth_processor.h"
+#include "server/auth/auth_processor.h"
 
 namespace stowage {
 namespace {

@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "server/auth/server_certificates.h"
+#include "server/auth/tls_credentials.h"
 #include "server/rpc/plan_admin_rpc_service.h"
 #include "server/rpc/plan_rpc_service.h"
-#include "server/rpc/server_certificates.h"
-#include "server/rpc/tls_credentials.h"
 #include "server/rpc/unknown_methods.h"
 
 namespace stowage {

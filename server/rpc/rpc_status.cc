@@ -3,7 +3,7 @@
 #include <string>
 
 #include "proto/codec/grpc_status.h"
-#include "server/planning/planning_error.h"
+#include "server/entries/planning_error.h"
 
 namespace stowage {
 

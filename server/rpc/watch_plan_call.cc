@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "proto/codec/codec.h"
-#include "server/planning/planning_error.h"
-#include "server/planning/solve_outcome.h"
+#include "server/entries/planning_error.h"
 #include "server/rpc/hand_out.h"
 #include "server/rpc/plan_source.h"
 #include "server/rpc/wire_message.h"
+#include "server/service/solve_outcome.h"
 
 namespace stowage {
 

@@ -12,11 +12,11 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "server/planning/planning_service.h"
 #include "server/rpc/call_handle.h"
 #include "server/rpc/compute_request.h"
 #include "server/rpc/request_limits.h"
 #include "server/rpc/rpc_record.h"
+#include "server/service/planning_service.h"
 #include "solvers/base/tracer.h"
 #include "stowage/v1/plan_service.pb.h"
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "server/cache/entry_codec.h"
-#include "server/cache/sqlite_plan_store.h"
+#include "server/entries/entry_codec.h"
+#include "server/store/sqlite_plan_store.h"
 #include "solvers/planner.h"
 #include "solvers/schedule/evaluator.h"
 #include "tests/bench/bench_chains.h"

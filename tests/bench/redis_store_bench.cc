@@ -18,11 +18,11 @@
 #include <string>
 #include <vector>
 
-#include "server/cache/entry_codec.h"
-#include "server/cache/redis_plan_store.h"
+#include "server/entries/entry_codec.h"
+#include "server/store/redis_plan_store.h"
 #include "solvers/schedule/instance.h"
 #include "tests/bench/bench_chains.h"
-#include "tests/server/cache/redis_server.h"
+#include "tests/server/store/redis_server.h"
 
 namespace {
 

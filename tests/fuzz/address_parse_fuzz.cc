@@ -7,7 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/rpc/socket_probe.h"
-#include "server/cache/redis_connection.h"
+#include "server/store/redis_connection.h"
 #include "tests/fuzz/require.h"
 
 namespace stowage {

@@ -10,9 +10,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "server/config_checks.h"
-#include "server/config_flags.h"
-#include "server/config_sources.h"
+#include "server/config/config_checks.h"
+#include "server/config/config_flags.h"
+#include "server/config/config_sources.h"
 #include "tests/fuzz/require.h"
 #include "tests/fuzz/text_file.h"
 

@@ -13,9 +13,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "client/rpc/credentials.h"
-#include "server/rpc/credential_lines.h"
-#include "server/rpc/san_table.h"
-#include "server/rpc/token_file.h"
+#include "server/auth/credential_lines.h"
+#include "server/auth/san_table.h"
+#include "server/auth/token_file.h"
 #include "tests/fuzz/require.h"
 #include "tests/fuzz/text_file.h"
 

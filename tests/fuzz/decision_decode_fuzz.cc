@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <string>
 
-#include "server/cache/field_code.h"
-#include "server/cache/sealed_bytes.h"
 #include "server/decisions/apply_decisions.h"
 #include "server/decisions/decision.h"
+#include "server/entries/field_code.h"
+#include "server/entries/sealed_bytes.h"
 #include "tests/fuzz/require.h"
 
 namespace stowage {

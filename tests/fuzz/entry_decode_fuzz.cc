@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string>
 
-#include "server/cache/entry_codec.h"
-#include "server/cache/field_code.h"
-#include "server/cache/sealed_bytes.h"
+#include "server/entries/entry_codec.h"
+#include "server/entries/field_code.h"
+#include "server/entries/sealed_bytes.h"
 #include "solvers/model/digest.h"
 #include "tests/fuzz/require.h"
 

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "server/cache/redis_keys.h"
 #include "server/rpc/plan_filter.h"
 #include "server/rpc/plan_page.h"
+#include "server/store/redis_keys.h"
 #include "solvers/model/digest.h"
 #include "solvers/model/field_error.h"
 #include "tests/fuzz/require.h"

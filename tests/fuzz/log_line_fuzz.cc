@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "server/log/log_line.h"
+#include "server/observe/log_line.h"
 #include "solvers/base/text_escape.h"
 #include "tests/fuzz/require.h"
 #include "tests/solvers/base/json_reader.h"

@@ -16,9 +16,9 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "server/cache/field_code.h"
-#include "server/cache/redis_plan_store.h"
-#include "server/cache/sealed_bytes.h"
+#include "server/entries/field_code.h"
+#include "server/entries/sealed_bytes.h"
+#include "server/store/redis_plan_store.h"
 #include "tests/fuzz/require.h"
 
 namespace stowage {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "tests/server/cache/redis_server.h"
+#include "tests/server/store/redis_server.h"
 
 namespace stowage {
 

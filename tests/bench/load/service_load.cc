@@ -23,7 +23,7 @@
 #include "tests/bench/load/mixed_load.h"
 #include "tests/bench/load/redis_faults.h"
 #include "tests/bench/load/slow_socket.h"
-#include "tests/server/cache/redis_server.h"
+#include "tests/server/store/redis_server.h"
 #include "tests/support/temporary_folder.h"
 
 ABSL_FLAG(std::string, scenario, "hits", "hits, herd, mixed, adversaries, lookups or drain");

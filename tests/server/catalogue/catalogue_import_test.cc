@@ -8,15 +8,15 @@
 #include <utility>
 #include <vector>
 
-#include "server/cache/memory_plan_store.h"
-#include "server/planning/entry_learning.h"
-#include "server/planning/plan_lookup.h"
-#include "server/planning/reports.h"
-#include "server/planning/revisions.h"
+#include "server/entries/entry_learning.h"
+#include "server/entries/plan_lookup.h"
+#include "server/entries/reports.h"
+#include "server/entries/revisions.h"
+#include "server/store/memory_plan_store.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/zoo/generate.h"
-#include "tests/server/cache/sqlite_files.h"
-#include "tests/server/planning/planning_fixture.h"
+#include "tests/server/service/planning_fixture.h"
+#include "tests/server/store/sqlite_files.h"
 
 namespace stowage::testing {
 namespace {

@@ -9,17 +9,17 @@
 #include <utility>
 #include <vector>
 
-#include "server/cache/entry_codec.h"
-#include "server/cache/memory_plan_store.h"
-#include "server/cache/redis_plan_store.h"
-#include "server/cache/tiered_plan_store.h"
 #include "server/catalogue/catalogue_import.h"
-#include "server/planning/reports.h"
+#include "server/entries/entry_codec.h"
+#include "server/entries/reports.h"
+#include "server/store/memory_plan_store.h"
+#include "server/store/redis_plan_store.h"
+#include "server/store/tiered_plan_store.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/schedule.h"
 #include "solvers/zoo/generate.h"
-#include "tests/server/cache/redis_server.h"
-#include "tests/server/cache/sqlite_files.h"
+#include "tests/server/store/redis_server.h"
+#include "tests/server/store/sqlite_files.h"
 
 namespace stowage::testing {
 namespace {

@@ -1,5 +1,5 @@
 // Command line, environment and file: what goes before what, and how mistakes are named.
-#include "server/config_sources.h"
+#include "server/config/config_sources.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
-#include "server/config.h"
-#include "server/config_flags.h"
+#include "server/config/config.h"
+#include "server/config/config_flags.h"
 
 namespace stowage {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/state_folder.h"
+#include "server/config/state_folder.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -14,11 +14,11 @@
 #include <utility>
 #include <vector>
 
-#include "server/planning/planning_error.h"
-#include "server/planning/revisions.h"
-#include "tests/server/cache/plan_store_conformance.h"
+#include "server/entries/planning_error.h"
+#include "server/entries/revisions.h"
 #include "tests/server/decisions/questions.h"
 #include "tests/server/decisions/shared_tier.h"
+#include "tests/server/store/plan_store_conformance.h"
 #include "tests/support/temporary_folder.h"
 
 namespace stowage::testing {
@@ -75,12 +75,12 @@ TEST(DecisionBook, HoldsAnEntryForItsTenant) {
 }
 
 int64_t ServingAt(DecidingServer* server) {
-  const auto plan = server->service->GetPlan({Key()}, kTight);
+  const auto plan = server->service->GetPlan({Key()}, kJustShort);
   return plan.ok() ? plan->plan->revision : 0;
 }
 
 absl::Status Pin(DecidingServer* server, int64_t revision, PinAction action = PinAction::kPin) {
-  return server->admin->Pin(Administrator(), Key(), {kTight, revision}, action);
+  return server->admin->Pin(Administrator(), Key(), {kJustShort, revision}, action);
 }
 
 absl::StatusOr<bool> Delete(DecidingServer* server) {
@@ -234,7 +234,7 @@ class DiskFull : public ::testing::Test {
 TEST_F(DiskFull, WhatCannotBeWrittenIsRefusedAndHasNotHappened) {
   full_ = true;
   for (const PinAction action : {PinAction::kPin, PinAction::kFreeze}) {
-    const absl::Status refused = admin_.Pin(Administrator(), Key(), {kTight, 2}, action);
+    const absl::Status refused = admin_.Pin(Administrator(), Key(), {kJustShort, 2}, action);
     EXPECT_EQ(PlanningReason(refused), "STORE_UNAVAILABLE") << refused;
   }
   EXPECT_EQ(PlanningReason(admin_.Delete(Administrator(), Key()).status()), "STORE_UNAVAILABLE");
@@ -242,7 +242,7 @@ TEST_F(DiskFull, WhatCannotBeWrittenIsRefusedAndHasNotHappened) {
   EXPECT_EQ(shared_.tells(), 0) << "nor told";
   full_ = false;
   EXPECT_EQ(Written(), 0u);
-  EXPECT_TRUE(admin_.Pin(Administrator(), Key(), {kTight, 2}, PinAction::kPin).ok());
+  EXPECT_TRUE(admin_.Pin(Administrator(), Key(), {kJustShort, 2}, PinAction::kPin).ok());
   EXPECT_EQ(Written(), 1u);
 }
 
@@ -263,7 +263,7 @@ TEST_F(DiskFull, WhatWasLearnedCountsAndIsWrittenWhenItCanBe) {
 TEST_F(DiskFull, WhatIsNotWaitedForIsAsDecided) {
   const auto now = [this] { return store_.GetNow(Key(), Access::kLookup); };
   EXPECT_EQ(*now(), before_);
-  ASSERT_TRUE(admin_.Pin(Administrator(), Key(), {kTight, 2}, PinAction::kPin).ok());
+  ASSERT_TRUE(admin_.Pin(Administrator(), Key(), {kJustShort, 2}, PinAction::kPin).ok());
   ASSERT_TRUE(*plans_.Erase(Key()));
   EXPECT_FALSE(now().has_value()) << "it is to be put back first";
   ASSERT_NE(store_.Get(Key(), Access::kLookup), nullptr);
@@ -272,7 +272,7 @@ TEST_F(DiskFull, WhatIsNotWaitedForIsAsDecided) {
   ASSERT_TRUE(plans_.Put(Key(), before_).ok());
   const auto pinned = now();
   ASSERT_TRUE(pinned && *pinned);
-  EXPECT_NE(PinnedRevision(**pinned, kTight), nullptr);
+  EXPECT_NE(PinnedRevision(**pinned, kJustShort), nullptr);
   EXPECT_EQ(*now(), *pinned) << "made once";
   ASSERT_TRUE(*admin_.Delete(Administrator(), Key()));
   ASSERT_TRUE(plans_.Put(Key(), before_).ok());
@@ -294,7 +294,7 @@ class DeletedDuring : public TwoServers, public ::testing::WithParamInterface<De
       EXPECT_EQ(server->store->Look(Key(), Access::kUpdate).absence, Absence::kErased);
       EXPECT_EQ(ServingAt(server), 0);
     }
-    ASSERT_TRUE(a_->Compute(Asking(), kTight).ok());
+    ASSERT_TRUE(a_->Compute(Asking(), kJustShort).ok());
     EXPECT_EQ(ServingAt(a_.get()), 1);
     EXPECT_EQ(ServingAt(b_.get()), 1);
     shared_.Flush();
@@ -335,13 +335,13 @@ TEST_P(DeletedDuring, WhatIsAskedForMeanwhileIsNotMixedWithTheOldSolve) {
                            a_->answers.Of(1));
   ASSERT_TRUE(a_->solver.WaitUntilStarted(1));
   DeleteNow();
-  ASSERT_TRUE(b_->Compute(Asking(), kTight).ok());
+  ASSERT_TRUE(b_->Compute(Asking(), kJustShort).ok());
   a_->solver.Release();
   ASSERT_TRUE(a_->answers.WaitFor(1).ok());
   const auto entry = a_->store->Get(Key(), Access::kUpdate);
   ASSERT_NE(entry, nullptr);
   ASSERT_EQ(entry->plans.size(), 1u) << "of the later request alone";
-  EXPECT_EQ(entry->plans[0].plan->budget, kTight);
+  EXPECT_EQ(entry->plans[0].plan->budget, kJustShort);
 }
 
 TEST_P(DeletedDuring, AReSolveInTheBackgroundIsNotKept) {

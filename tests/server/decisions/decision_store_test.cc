@@ -14,11 +14,11 @@
 #include <utility>
 #include <vector>
 
-#include "server/cache/entry_codec.h"
 #include "server/decisions/decision_transfer.h"
-#include "tests/server/cache/entries.h"
-#include "tests/server/cache/power_cut.h"
-#include "tests/server/cache/sqlite_files.h"
+#include "server/entries/entry_codec.h"
+#include "tests/server/store/entries.h"
+#include "tests/server/store/power_cut.h"
+#include "tests/server/store/sqlite_files.h"
 #include "tests/support/temporary_folder.h"
 
 namespace stowage::testing {

@@ -10,15 +10,15 @@
 #include <string>
 #include <vector>
 
-#include "server/cache/entry_codec.h"
 #include "server/decisions/apply_decisions.h"
-#include "server/planning/revisions.h"
-#include "tests/server/planning/asked.h"
+#include "server/entries/entry_codec.h"
+#include "server/entries/revisions.h"
+#include "tests/server/support/asked.h"
 
 namespace stowage::testing {
 namespace {
 
-constexpr Bytes kTight{1599}, kOther{1750};
+constexpr Bytes kOther{1750};
 constexpr int64_t kFirst = 3 * kChangesPerHistory + 1;
 
 const Asked& Question() {
@@ -38,12 +38,12 @@ std::shared_ptr<const Plan> PlanWithin(Bytes peak, Bytes budget, int64_t revisio
   return std::make_shared<const Plan>(std::move(plan));
 }
 
-// Two schedules for kTight, the first one faster; one for kOther.
+// Two schedules for kJustShort, the first one faster; one for kOther.
 PlanEntry Entry(int64_t generation = kFirst) {
   PlanEntry entry = NewEntry(*Question(), 1);
   entry.generation = generation;
-  entry.plans = {{PlanWithin(kTight, kTight, 1)},
-                 {PlanWithin(LeastPeak(ChainProfile({})), kTight, 2)},
+  entry.plans = {{PlanWithin(kJustShort, kJustShort, 1)},
+                 {PlanWithin(LeastPeak(ChainProfile({})), kJustShort, 2)},
                  {PlanWithin(kOther, kOther, 1)}};
   EXPECT_NE(entry.plans[0].plan->schedule, entry.plans[1].plan->schedule);
   return entry;
@@ -90,7 +90,7 @@ int64_t Serving(const PlanEntry& entry, Bytes budget) {
 
 TEST(Decision, ComesBackFromItsBytes) {
   const PlanEntry entry = Entry();
-  for (const PlanEntry& after : {Next(Pin(entry, {kTight, 2})), Next(Freeze(entry))}) {
+  for (const PlanEntry& after : {Next(Pin(entry, {kJustShort, 2})), Next(Freeze(entry))}) {
     for (Decision decision : DecisionsBetween(entry, after)) {
       decision.stamp = 77;
       const auto back = DecodeDecision(Key(), EncodeDecision(Key(), decision));
@@ -110,7 +110,7 @@ TEST(Decision, ComesBackFromItsBytes) {
 }
 
 TEST(Decision, BytesThatAreDamagedOrAboutAnotherKeyAreNone) {
-  Decision decision = DecisionsBetween(Entry(), Next(Pin(Entry(), {kTight, 2}))).front();
+  Decision decision = DecisionsBetween(Entry(), Next(Pin(Entry(), {kJustShort, 2}))).front();
   decision.stamp = 77;
   const std::string whole = EncodeDecision(Key(), decision);
   std::mt19937_64 rng(5);
@@ -134,12 +134,12 @@ TEST(Decision, BytesThatAreDamagedOrAboutAnotherKeyAreNone) {
 TEST(Decision, IsWhatAnAdministratorHasChanged) {
   const PlanEntry entry = Entry();
   PlanEntry solved = entry;
-  AddRevision({PlanWithin(kOther, kTight, 3)}, &solved);
+  AddRevision({PlanWithin(kOther, kJustShort, 3)}, &solved);
   solved.profile_wanted = true;
   EXPECT_TRUE(DecisionsBetween(entry, solved).empty());
-  const auto pinned = DecisionsBetween(entry, Next(Pin(entry, {kTight, 2})));
+  const auto pinned = DecisionsBetween(entry, Next(Pin(entry, {kJustShort, 2})));
   ASSERT_EQ(pinned.size(), 1u);
-  EXPECT_EQ(IdOf(pinned[0]), (DecisionId{DecisionKind::kBudget, kTight.value()}));
+  EXPECT_EQ(IdOf(pinned[0]), (DecisionId{DecisionKind::kBudget, kJustShort.value()}));
   EXPECT_EQ(pinned[0].kept->plans.size(), 2u) << "those of other budgets were not decided about";
   const auto frozen = DecisionsBetween(entry, Next(Freeze(entry)));
   ASSERT_EQ(frozen.size(), 1u);
@@ -152,11 +152,11 @@ TEST(Decision, IsWhatAnAdministratorHasChanged) {
 
 // Servers learn in any order, and more than once.
 TEST(Decision, ServersThatLearnTheSameInAnyOrderAgree) {
-  const PlanEntry first = Entry(), pinned = Next(Pin(first, {kTight, 2}));
+  const PlanEntry first = Entry(), pinned = Next(Pin(first, {kJustShort, 2}));
   const PlanEntry anew = Next(Freeze(Entry(5 * kChangesPerHistory)));
   std::vector<Decision> told = {
       DecisionsBetween(first, pinned).front(),
-      DecisionsBetween(pinned, Next(Unpin(pinned, {kTight, 2}))).front(),
+      DecisionsBetween(pinned, Next(Unpin(pinned, {kJustShort, 2}))).front(),
       DecisionsBetween(Entry(5 * kChangesPerHistory), anew).front(),
       {DecisionKind::kDeletion, Bytes(0), 0, 4 * kChangesPerHistory, nullptr},
       {DecisionKind::kDeletion, Bytes(0), 0, kChangesPerHistory, nullptr}};
@@ -197,7 +197,7 @@ TEST(Decision, ADeletionEndsAllThatHasBegunAndNothingThatBeginsAfterIt) {
 }
 
 TEST(ApplyDecisions, WhatIsAsDecidedStaysTheSameObject) {
-  const PlanEntry pinned = Next(Pin(Entry(), {kTight, 2}));
+  const PlanEntry pinned = Next(Pin(Entry(), {kJustShort, 2}));
   const auto entry = Shared(pinned);
   EXPECT_EQ(ApplyDecisions(Decided().Add(Entry(), pinned).all(), entry), entry);
   const auto untouched = Shared(Entry());
@@ -207,18 +207,18 @@ TEST(ApplyDecisions, WhatIsAsDecidedStaysTheSameObject) {
 // The copy of a server that was away.
 TEST(ApplyDecisions, AnOldCopyIsAsDecided) {
   const PlanEntry entry = Entry();
-  const PlanEntry pinned = Next(Pin(entry, {kTight, 2}));
-  EXPECT_EQ(Serving(*Decided().Add(entry, pinned).On(entry), kTight), 2);
-  const PlanEntry unpinned = Next(Unpin(pinned, {kTight, 2}));
-  EXPECT_EQ(Serving(*Decided().Add(entry, pinned).Add(pinned, unpinned).On(pinned), kTight), 1)
+  const PlanEntry pinned = Next(Pin(entry, {kJustShort, 2}));
+  EXPECT_EQ(Serving(*Decided().Add(entry, pinned).On(entry), kJustShort), 2);
+  const PlanEntry unpinned = Next(Unpin(pinned, {kJustShort, 2}));
+  EXPECT_EQ(Serving(*Decided().Add(entry, pinned).Add(pinned, unpinned).On(pinned), kJustShort), 1)
       << "the undoing counts against a copy that is pinned";
-  const PlanEntry rolled_back = Next(RollBack(entry, {kTight, 1}));
-  EXPECT_EQ(Serving(*Decided().Add(entry, rolled_back).On(entry), kTight), 2);
+  const PlanEntry rolled_back = Next(RollBack(entry, {kJustShort, 1}));
+  EXPECT_EQ(Serving(*Decided().Add(entry, rolled_back).On(entry), kJustShort), 2);
   PlanEntry in_shadow = entry;
   in_shadow.plans[1].state = RevisionState::kShadow;
-  EXPECT_EQ(Serving(in_shadow, kTight), 1);
-  const PlanEntry promoted = Next(Promote(in_shadow, {kTight, 2}));
-  EXPECT_EQ(Serving(*Decided().Add(in_shadow, promoted).On(in_shadow), kTight), 2);
+  EXPECT_EQ(Serving(in_shadow, kJustShort), 1);
+  const PlanEntry promoted = Next(Promote(in_shadow, {kJustShort, 2}));
+  EXPECT_EQ(Serving(*Decided().Add(in_shadow, promoted).On(in_shadow), kJustShort), 2);
   const PlanEntry frozen = Next(Freeze(entry));
   EXPECT_TRUE(Decided().Add(entry, frozen).On(entry)->frozen);
   EXPECT_FALSE(Decided().Add(entry, frozen).Add(frozen, Next(Unfreeze(frozen))).On(frozen)->frozen);
@@ -230,20 +230,20 @@ TEST(ApplyDecisions, AnotherHistoryIsAsDecided) {
   const PlanEntry entry = Entry();
   PlanEntry anew = Entry(7 * kChangesPerHistory + 1);
   // The same schedule under another number, and another one under this number.
-  anew.plans = {{PlanWithin(LeastPeak(ChainProfile({})), kTight, 1)},
-                {PlanWithin(kTight, kTight, 2)}};
-  const auto pinned = Decided().Add(entry, Next(Pin(entry, {kTight, 2}))).On(anew);
-  EXPECT_EQ(Serving(*pinned, kTight), 2);
-  EXPECT_EQ(ServingRevision(*pinned, kTight)->plan->schedule, entry.plans[1].plan->schedule);
+  anew.plans = {{PlanWithin(LeastPeak(ChainProfile({})), kJustShort, 1)},
+                {PlanWithin(kJustShort, kJustShort, 2)}};
+  const auto pinned = Decided().Add(entry, Next(Pin(entry, {kJustShort, 2}))).On(anew);
+  EXPECT_EQ(Serving(*pinned, kJustShort), 2);
+  EXPECT_EQ(ServingRevision(*pinned, kJustShort)->plan->schedule, entry.plans[1].plan->schedule);
   EXPECT_EQ(pinned->generation, anew.generation);
   // Without the schedule.
-  anew.plans = {{PlanWithin(kTight, kTight, 1)}};
-  const auto put_back = Decided().Add(entry, Next(Pin(entry, {kTight, 2}))).On(anew);
-  EXPECT_EQ(Serving(*put_back, kTight), 2);
-  EXPECT_EQ(ServingRevision(*put_back, kTight)->plan->schedule, entry.plans[1].plan->schedule);
+  anew.plans = {{PlanWithin(kJustShort, kJustShort, 1)}};
+  const auto put_back = Decided().Add(entry, Next(Pin(entry, {kJustShort, 2}))).On(anew);
+  EXPECT_EQ(Serving(*put_back, kJustShort), 2);
+  EXPECT_EQ(ServingRevision(*put_back, kJustShort)->plan->schedule, entry.plans[1].plan->schedule);
   // What was solved is what was rolled back.
-  const auto rolled_back = Decided().Add(entry, Next(RollBack(entry, {kTight, 1}))).On(anew);
-  EXPECT_EQ(Serving(*rolled_back, kTight), 2) << "what served then is put back";
+  const auto rolled_back = Decided().Add(entry, Next(RollBack(entry, {kJustShort, 1}))).On(anew);
+  EXPECT_EQ(Serving(*rolled_back, kJustShort), 2) << "what served then is put back";
   // Frozen: nothing of it changes.
   const auto frozen = Decided().Add(entry, Next(Freeze(entry))).On(anew);
   EXPECT_EQ(frozen->plans.size(), 3u);
@@ -253,40 +253,45 @@ TEST(ApplyDecisions, AnotherHistoryIsAsDecided) {
 
 TEST(ApplyDecisions, WhatIsGoneIsMadeOfWhatWasKept) {
   const PlanEntry entry = Entry();
-  EXPECT_EQ(Serving(*Decided().Add(entry, Next(Pin(entry, {kTight, 2}))).OnNothing(), kTight), 2);
-  EXPECT_EQ(Serving(*Decided().Add(entry, Next(RollBack(entry, {kTight, 1}))).OnNothing(), kTight),
+  EXPECT_EQ(
+      Serving(*Decided().Add(entry, Next(Pin(entry, {kJustShort, 2}))).OnNothing(), kJustShort), 2);
+  EXPECT_EQ(Serving(*Decided().Add(entry, Next(RollBack(entry, {kJustShort, 1}))).OnNothing(),
+                    kJustShort),
             2);
   EXPECT_EQ(Decided().Add(entry, Next(Freeze(entry))).OnNothing()->plans.size(), 3u);
   // Two decisions: of both.
-  const PlanEntry one = Next(Pin(entry, {kTight, 2})), two = Next(Pin(one, {kOther, 1}));
+  const PlanEntry one = Next(Pin(entry, {kJustShort, 2})), two = Next(Pin(one, {kOther, 1}));
   const auto both = Decided().Add(entry, one).Add(one, two).OnNothing();
-  EXPECT_TRUE(PinnedRevision(*both, kTight) && PinnedRevision(*both, kOther));
+  EXPECT_TRUE(PinnedRevision(*both, kJustShort) && PinnedRevision(*both, kOther));
   // Nothing that is decided any more.
-  EXPECT_EQ(Decided().Add(entry, one).Add(one, Next(Unpin(one, {kTight, 2}))).OnNothing(), nullptr);
+  EXPECT_EQ(Decided().Add(entry, one).Add(one, Next(Unpin(one, {kJustShort, 2}))).OnNothing(),
+            nullptr);
   EXPECT_EQ(KeyDecisions().all.size(), 0u);
   EXPECT_EQ(Decided().OnNothing(), nullptr);
 }
 
 TEST(ApplyDecisions, WhatReportsHaveRetiredStaysSoUnlessItIsPinned) {
   const PlanEntry entry = Entry();
-  PlanEntry retired = Next(RollBack(entry, {kTight, 1}));
+  PlanEntry retired = Next(RollBack(entry, {kJustShort, 1}));
   retired.plans[1].state = RevisionState::kRetired;
-  EXPECT_EQ(Serving(*Decided().Add(entry, Next(RollBack(entry, {kTight, 1}))).On(retired), kTight),
+  EXPECT_EQ(Serving(*Decided().Add(entry, Next(RollBack(entry, {kJustShort, 1}))).On(retired),
+                    kJustShort),
             0);
-  EXPECT_EQ(Serving(*Decided().Add(entry, Next(Pin(entry, {kTight, 2}))).On(retired), kTight), 2);
+  EXPECT_EQ(
+      Serving(*Decided().Add(entry, Next(Pin(entry, {kJustShort, 2}))).On(retired), kJustShort), 2);
 }
 
 TEST(ApplyDecisions, AFrozenEntryKeepsItsReports) {
   const PlanEntry entry = Entry(), frozen = Next(Freeze(entry));
   PlanEntry reported = Next(frozen);
-  reported.reports.push_back({1, kTight, 1, 1.0, 1.0, 10, 2});
+  reported.reports.push_back({1, kJustShort, 1, 1.0, 1.0, 10, 2});
   const auto given = Decided().Add(entry, frozen).On(reported);
   EXPECT_EQ(given->reports.size(), 1u);
   EXPECT_EQ(given->generation, reported.generation);
 }
 
 TEST(ApplyDecisions, WhatWasDeletedIsNotThereWhateverWasDecidedBefore) {
-  const PlanEntry entry = Entry(), pinned = Next(Pin(entry, {kTight, 2})),
+  const PlanEntry entry = Entry(), pinned = Next(Pin(entry, {kJustShort, 2})),
                   frozen = Next(Freeze(pinned));
   Decided decided;
   decided.Add(entry, pinned)
@@ -296,7 +301,7 @@ TEST(ApplyDecisions, WhatWasDeletedIsNotThereWhateverWasDecidedBefore) {
   EXPECT_EQ(decided.OnNothing(), nullptr);
   const PlanEntry anew = Entry(FirstGeneration(decided.all().deleted_up_to()));
   ASSERT_NE(decided.On(anew), nullptr);
-  EXPECT_EQ(Serving(*decided.On(anew), kTight), 1) << "the pin was about the one before";
+  EXPECT_EQ(Serving(*decided.On(anew), kJustShort), 1) << "the pin was about the one before";
   EXPECT_FALSE(decided.On(anew)->frozen);
 }
 
@@ -308,7 +313,7 @@ TEST(ApplyDecisions, APinThatDoesNotHoldUnderAnotherReferenceIsNotPutBack) {
   PlanEntry anew = NewEntry(*ProblemOf(larger), 1);
   ASSERT_EQ(anew.canonical, entry.canonical);
   anew.generation = 7 * kChangesPerHistory + 1;
-  const auto given = Decided().Add(entry, Next(Pin(entry, {kTight, 1}))).On(anew);
+  const auto given = Decided().Add(entry, Next(Pin(entry, {kJustShort, 1}))).On(anew);
   ASSERT_NE(given, nullptr);
   EXPECT_TRUE(given->plans.empty());
 }

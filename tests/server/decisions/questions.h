@@ -7,12 +7,12 @@
 #include <memory>
 #include <utility>
 
-#include "server/planning/admin.h"
-#include "tests/server/planning/asked.h"
+#include "server/service/admin.h"
+#include "tests/server/support/asked.h"
 
 namespace stowage::testing {
 
-inline constexpr Bytes kTight{1599}, kOther{1750};
+inline constexpr Bytes kOther{1750};
 
 inline const Asked& Question() {
   static const auto* const kQuestion = new Asked(ProblemOf(ProfileShape{}));
@@ -25,11 +25,11 @@ inline Profile Asking() { return ChainProfile(ProfileShape{}); }
 
 inline AdminCaller Administrator() { return {"request-1", "root", "", false}; }
 
-// Revision 1 serves kTight, revision 2 is slower.
+// Revision 1 serves kJustShort, revision 2 is slower.
 inline std::shared_ptr<const PlanEntry> TwoRevisions() {
-  PlanEntry entry = EntryFor(Question(), kTight, 1);
+  PlanEntry entry = EntryFor(Question(), kJustShort, 1);
   SolvedPlan least = Solved(Question(), LeastPeak(Asking()), 1);
-  least.plan.budget = kTight;
+  least.plan.budget = kJustShort;
   least.plan.revision = 2;
   least.plan.bounds.lower_bound = Nanos(0);
   least.plan.bounds.proven_optimal = false;

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "server/planning/planning_error.h"
-#include "server/planning/revisions.h"
+#include "server/entries/planning_error.h"
+#include "server/entries/revisions.h"
 #include "tests/server/decisions/questions.h"
 #include "tests/server/decisions/shared_tier.h"
 #include "tests/support/temporary_folder.h"
@@ -30,19 +30,20 @@ std::shared_ptr<const PlanEntry> EntryAt(DecidingServer* server) {
 }
 
 void ExpectServes(DecidingServer* server, const PlanEntry& before, size_t which) {
-  const auto plan = server->service->GetPlan({Key()}, kTight);
+  const auto plan = server->service->GetPlan({Key()}, kJustShort);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->plan->revision, static_cast<int64_t>(which) + 1);
   EXPECT_EQ(plan->plan->schedule, before.plans[which].plan->schedule);
-  const auto computed = server->Compute(Asking(), kTight);
+  const auto computed = server->Compute(Asking(), kJustShort);
   ASSERT_TRUE(computed.ok()) << computed.status();
   EXPECT_EQ(computed->plan.schedule, before.plans[which].plan->schedule);
   EXPECT_EQ(server->admin->List(Administrator(), std::nullopt, 10).value().entries.size(), 1u);
 }
 
 void ExpectDeleted(DecidingServer* server, const PlanEntry&) {
-  EXPECT_EQ(PlanningReason(server->service->GetPlan({Key()}, kTight).status()), "PLAN_NOT_CACHED");
-  EXPECT_EQ(PlanningReason(server->admin->Explain(Administrator(), Key(), kTight).status()),
+  EXPECT_EQ(PlanningReason(server->service->GetPlan({Key()}, kJustShort).status()),
+            "PLAN_NOT_CACHED");
+  EXPECT_EQ(PlanningReason(server->admin->Explain(Administrator(), Key(), kJustShort).status()),
             "PLAN_NOT_CACHED");
   EXPECT_TRUE(server->admin->List(Administrator(), std::nullopt, 10).value().entries.empty());
   EXPECT_TRUE(server->admin->ListKey(Administrator(), Key()).value().entries.empty());
@@ -57,7 +58,7 @@ void ExpectPinned(DecidingServer* server, const PlanEntry& before) {
   ExpectServes(server, before, 1);
   const auto entry = EntryAt(server);
   ASSERT_NE(entry, nullptr);
-  EXPECT_NE(PinnedRevision(*entry, kTight), nullptr);
+  EXPECT_NE(PinnedRevision(*entry, kJustShort), nullptr);
 }
 
 void ExpectRolledBack(DecidingServer* server, const PlanEntry& before) {
@@ -83,7 +84,7 @@ void ExpectFrozen(DecidingServer* server, const PlanEntry& before) {
 }
 
 absl::Status PinBy(PlanAdmin* admin, int64_t revision, PinAction action) {
-  return admin->Pin(Administrator(), Key(), {kTight, revision}, action);
+  return admin->Pin(Administrator(), Key(), {kJustShort, revision}, action);
 }
 
 const std::vector<Case>& Cases() {
@@ -125,9 +126,9 @@ const std::vector<Call>& Calls() {
   static const auto* const kCalls = new std::vector<Call>{
       {"None", [](DecidingServer*, Before) {}},
       {"Get", [](DecidingServer* server,
-                 Before) { server->service->GetPlan({Key()}, kTight).status().IgnoreError(); }},
-      {"Compute",
-       [](DecidingServer* server, Before) { EXPECT_TRUE(server->Compute(Asking(), kTight).ok()); }},
+                 Before) { server->service->GetPlan({Key()}, kJustShort).status().IgnoreError(); }},
+      {"Compute", [](DecidingServer* server,
+                     Before) { EXPECT_TRUE(server->Compute(Asking(), kJustShort).ok()); }},
       {"ComputeAnotherBudget",
        [](DecidingServer* server, Before) { EXPECT_TRUE(server->Compute(Asking(), kOther).ok()); }},
       {"Watch",
@@ -139,8 +140,9 @@ const std::vector<Call>& Calls() {
        }},
       {"Frontier",
        [](DecidingServer* server, Before) {
-         server->service->GetFrontier(ComputeRequest{Asking(), kTight, KeyOptions(), std::nullopt},
-                                      server->answers.Of(2));
+         server->service->GetFrontier(
+             ComputeRequest{Asking(), kJustShort, KeyOptions(), std::nullopt},
+             server->answers.Of(2));
          EXPECT_TRUE(server->answers.WaitFor(2).ok());
        }},
       {"Report", Report},
@@ -148,7 +150,7 @@ const std::vector<Call>& Calls() {
                   Before) { server->admin->List(Administrator(), std::nullopt, 10).value(); }},
       {"Explain",
        [](DecidingServer* server, Before) {
-         server->admin->Explain(Administrator(), Key(), kTight).status().IgnoreError();
+         server->admin->Explain(Administrator(), Key(), kJustShort).status().IgnoreError();
        }},
       // A copy that is given back, as tiers do.
       {"Fill",
@@ -187,7 +189,7 @@ void RunCase(const Case& decided, const Call& call, Copy copy) {
   const auto before = TwoRevisions();
   ASSERT_TRUE(a->store->Put(Key(), before).ok());
   if (copy != Copy::kNone) {
-    ASSERT_TRUE(b->service->GetPlan({Key()}, kTight).ok());
+    ASSERT_TRUE(b->service->GetPlan({Key()}, kJustShort).ok());
   }
   if (copy == Copy::kInItsFile)
     b = nullptr, b = std::make_unique<DecidingServer>(&shared, options_b);
@@ -212,10 +214,10 @@ void RunCase(const Case& decided, const Call& call, Copy copy) {
   if (decided.name != "Delete") return;
   // A later request is another matter.
   EXPECT_EQ(b->store->Put(Key(), before).code(), absl::StatusCode::kAborted);
-  ASSERT_TRUE(b->Compute(Asking(), kTight).ok());
-  EXPECT_TRUE(b->service->GetPlan({Key()}, kTight).ok());
+  ASSERT_TRUE(b->Compute(Asking(), kJustShort).ok());
+  EXPECT_TRUE(b->service->GetPlan({Key()}, kJustShort).ok());
   shared.Flush();
-  EXPECT_TRUE(b->service->GetPlan({Key()}, kTight).ok());
+  EXPECT_TRUE(b->service->GetPlan({Key()}, kJustShort).ok());
 }
 
 class Flushed : public ::testing::TestWithParam<std::tuple<size_t, size_t, Copy>> {

@@ -16,8 +16,8 @@
 #include "proto/codec/codec.h"
 #include "stowage/v1/plan_admin_service.grpc.pb.h"
 #include "stowage/v1/plan_service.grpc.pb.h"
-#include "tests/server/cache/redis_server.h"
 #include "tests/server/process/child_process.h"
+#include "tests/server/store/redis_server.h"
 #include "tests/server/support/profiles.h"
 #include "tests/support/temporary_folder.h"
 

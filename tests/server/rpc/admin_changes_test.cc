@@ -26,7 +26,7 @@ class AdminChangesTest : public ::testing::Test {
  protected:
   AdminChangesTest() {
     v1::ComputePlanResponse response;
-    EXPECT_TRUE(fixture_.Compute(ComputeRequestFor(ChainProfile({}), kTight), &response).ok());
+    EXPECT_TRUE(fixture_.Compute(ComputeRequestFor(ChainProfile({}), kTightBytes), &response).ok());
     key_ = response.key();
   }
   v1::PlanSummary Listed() { return calls_.List(key_)->plans(0); }
@@ -73,7 +73,7 @@ TEST_F(AdminChangesTest, AnOldEtagIsAbortedAndSaysTheOneThatHolds) {
 TEST_F(AdminChangesTest, AReportChangesNoEtag) {
   v1::GetPlanRequest get;
   *get.add_keys() = key_;
-  get.mutable_budget()->set_bytes(kTight);
+  get.mutable_budget()->set_bytes(kTightBytes);
   const auto plan = calls_.Get(get);
   ASSERT_TRUE(plan.ok()) << plan.status();
   const std::string etag = Listed().etag();
@@ -142,7 +142,7 @@ TEST_F(AdminChangesTest, TheClientTriesAgainWhereAnswersAreLostAndTheChangeIsMad
 
   const CallOptions call = CallOptions::Within(std::chrono::seconds(60));
   const PlanKey key = *FromProto(key_);
-  const PlanRevision revision{key, Bytes(kTight), 1};
+  const PlanRevision revision{key, Bytes(kTightBytes), 1};
   for (const RevisionAction action : {RevisionAction::kPin, RevisionAction::kUnpin,
                                       RevisionAction::kFreeze, RevisionAction::kUnfreeze}) {
     const int64_t generation = Generation();

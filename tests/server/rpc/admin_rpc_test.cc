@@ -32,13 +32,14 @@ class AdminRpcTest : public ::testing::Test {
  protected:
   v1::ComputePlanResponse Compute(int stages = 6) {
     v1::ComputePlanResponse response;
-    EXPECT_TRUE(fixture_.Compute(ComputeRequestFor(ProfileOf(stages), kTight), &response).ok());
+    EXPECT_TRUE(
+        fixture_.Compute(ComputeRequestFor(ProfileOf(stages), kTightBytes), &response).ok());
     return response;
   }
   absl::StatusOr<v1::GetPlanResponse> Get(const v1::PlanKey& key) {
     v1::GetPlanRequest request;
     *request.add_keys() = key;
-    request.mutable_budget()->set_bytes(kTight);
+    request.mutable_budget()->set_bytes(kTightBytes);
     return calls_.Get(request);
   }
   int64_t ServedRevision(const v1::PlanKey& key) {
@@ -98,7 +99,7 @@ TEST_F(AdminRpcTest, AListedPlanIsWhatWasHandedOut) {
   const v1::PlanSummary& plan = page->plans(0);
   EXPECT_EQ(plan.key().digest(), answer.key().digest());
   EXPECT_EQ(plan.name(), ProfileOf(6).name);
-  EXPECT_EQ(plan.budget_bytes(), kTight);
+  EXPECT_EQ(plan.budget_bytes(), kTightBytes);
   EXPECT_EQ(plan.makespan_ns(), answer.plan().prediction().makespan_ns());
   EXPECT_EQ(plan.peak_bytes(), answer.plan().prediction().peak_bytes());
   EXPECT_EQ(plan.revision(), 1);
@@ -244,7 +245,7 @@ TEST_F(AdminRpcTest, AFrozenEntryTakesNoNewPlans) {
   EXPECT_TRUE(calls_.Freeze(freeze).ok());
   ExpectState(calls_.Freeze(freeze));
   v1::ComputePlanResponse other;
-  const auto ask = ComputeRequestFor(ProfileOf(6), kTight + 100000);
+  const auto ask = ComputeRequestFor(ProfileOf(6), kTightBytes + 100000);
   ASSERT_TRUE(fixture_.Compute(ask, &other).ok());
   EXPECT_EQ(calls_.List(key)->plans_size(), 1);
   EXPECT_TRUE(Listed(key, 0).frozen());
@@ -292,14 +293,14 @@ TEST_F(AdminRpcTest, ADeletedKeyIsUnknown) {
 
 TEST_F(AdminRpcTest, ExplainsWhatAnswersTheBudget) {
   const v1::ComputePlanResponse answer = Compute();
-  const auto text = calls_.Explain(ExplainRequest(answer.key(), kTight));
+  const auto text = calls_.Explain(ExplainRequest(answer.key(), kTightBytes));
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_THAT(text->explanation(), HasSubstr(answer.plan().provenance().solver()));
   EXPECT_THAT(text->explanation(), HasSubstr("revision 1"));
   ExpectUnknown(calls_.Explain(ExplainRequest(answer.key(), 1)).status());
-  ExpectUnknown(calls_.Explain(ExplainRequest(UnknownKey(), kTight)).status());
+  ExpectUnknown(calls_.Explain(ExplainRequest(UnknownKey(), kTightBytes)).status());
   ExpectField(calls_.Explain(ExplainRequest(answer.key(), -1)).status(), "budget.bytes");
-  ExpectField(calls_.Explain(ExplainRequest(v1::PlanKey(), kTight)).status(),
+  ExpectField(calls_.Explain(ExplainRequest(v1::PlanKey(), kTightBytes)).status(),
               "key.encoding_version");
 }
 
@@ -317,7 +318,7 @@ TEST_F(AdminRpcTest, ACancelledCallEndsOnceAndTheServerIsAsItWas) {
   grpc::ClientContext context;
   auto call = std::async(std::launch::async, [&] {
     v1::ExplainPlanResponse response;
-    return fixture_.stub->ExplainPlan(&context, ExplainRequest(key, kTight), &response);
+    return fixture_.stub->ExplainPlan(&context, ExplainRequest(key, kTightBytes), &response);
   });
   const auto wait_until = [](const std::function<bool()>& done) {
     for (int i = 0; i < 1000 && !done(); ++i) {
@@ -329,7 +330,7 @@ TEST_F(AdminRpcTest, ACancelledCallEndsOnceAndTheServerIsAsItWas) {
   context.TryCancel();
   EXPECT_EQ(call.get().error_code(), grpc::CANCELLED);
   release.set_value();
-  EXPECT_TRUE(calls_.Explain(ExplainRequest(key, kTight)).ok());
+  EXPECT_TRUE(calls_.Explain(ExplainRequest(key, kTightBytes)).ok());
   EXPECT_TRUE(wait_until([&] {
     const auto& handled = fixture_.metrics.rpcs_handled;
     return std::accumulate(handled.begin(), handled.end(), int64_t{0}) == 3;

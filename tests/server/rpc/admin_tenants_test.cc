@@ -6,8 +6,8 @@
 #include <sstream>
 
 #include "solvers/planner.h"
+#include "tests/server/auth/auth_fixture.h"
 #include "tests/server/rpc/admin_calls.h"
-#include "tests/server/rpc/auth_fixture.h"
 
 namespace stowage::testing {
 namespace {
@@ -46,7 +46,7 @@ class AdminTenantsTest : public ::testing::Test {
     vision_ = std::make_unique<AdminCalls>(fixture_->channel, kPlannerToken);
     speech_ = std::make_unique<AdminCalls>(fixture_->channel, kOtherToken);
     admin_ = std::make_unique<AdminCalls>(fixture_->channel, kAdminToken);
-    v1::ComputePlanRequest request = ComputeRequestFor(ChainProfile({}), kTight);
+    v1::ComputePlanRequest request = ComputeRequestFor(ChainProfile({}), kTightBytes);
     request.set_job("train-17");
     const auto ours = vision_->Compute(request);
     const auto theirs = speech_->Compute(request);
@@ -78,9 +78,9 @@ TEST_F(AdminTenantsTest, AKeyOfAnotherTenantIsAsUnknown) {
   EXPECT_EQ(vision_->List(hidden)->plans_size(), 0);
   EXPECT_EQ(vision_->List(ours_.key())->plans_size(), 1);
 
-  EXPECT_TRUE(vision_->Explain(ExplainRequest(ours_.key(), kTight)).ok());
-  ExpectSame(vision_->Explain(ExplainRequest(hidden, kTight)).status(),
-             vision_->Explain(ExplainRequest(unknown, kTight)).status());
+  EXPECT_TRUE(vision_->Explain(ExplainRequest(ours_.key(), kTightBytes)).ok());
+  ExpectSame(vision_->Explain(ExplainRequest(hidden, kTightBytes)).status(),
+             vision_->Explain(ExplainRequest(unknown, kTightBytes)).status());
 
   EXPECT_TRUE(vision_->Report(ReportRequest(ours_.plan(), ours_.key(), "job")).ok());
   ExpectSame(vision_->Report(ReportRequest(theirs_.plan(), hidden, "job")).status(),
@@ -111,7 +111,7 @@ TEST_F(AdminTenantsTest, OnlyAnAdminPinsAndDeletesAndSeesEveryTenant) {
       EXPECT_EQ(GetReason(calls->Pin(pin)), "ROLE_TOO_LOW");
       EXPECT_EQ(GetReason(calls->Delete(plan.key()).status()), "ROLE_TOO_LOW");
     }
-    EXPECT_TRUE(admin_->Explain(ExplainRequest(plan.key(), kTight)).ok());
+    EXPECT_TRUE(admin_->Explain(ExplainRequest(plan.key(), kTightBytes)).ok());
     EXPECT_TRUE(admin_->Pin(pin).ok());
     EXPECT_TRUE(admin_->List(plan.key())->plans(0).pinned());
     EXPECT_TRUE(admin_->Delete(plan.key())->deleted());
@@ -137,7 +137,7 @@ TEST_F(AdminTenantsTest, APageTokenIsOfOneCallersList) {
 TEST_F(AdminTenantsTest, WhoGotAndDidWhatIsAudited) {
   v1::GetPlanRequest get;
   *get.add_keys() = ours_.key();
-  get.mutable_budget()->set_bytes(kTight);
+  get.mutable_budget()->set_bytes(kTightBytes);
   get.set_job("eval-3");
   ASSERT_TRUE(vision_->Get(get).ok());
   v1::WatchPlanRequest watch;

@@ -18,8 +18,8 @@ TEST(CallLife, ADeadlineStopsTheSolve) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + time);
     v1::ComputePlanResponse response;
-    const grpc::Status status =
-        fixture.stub->ComputePlan(&context, ComputeRequestFor(ChainProfile({}), kTight), &response);
+    const grpc::Status status = fixture.stub->ComputePlan(
+        &context, ComputeRequestFor(ChainProfile({}), kTightBytes), &response);
     EXPECT_EQ(status.error_code(), grpc::DEADLINE_EXCEEDED);
     return fixture.solver.started() == 1 && fixture.solver.WaitUntilStopped(1);
   }));
@@ -30,7 +30,7 @@ TEST(CallLife, ACancelledCallStopsTheSolve) {
   grpc::ClientContext context;
   v1::ComputePlanResponse response;
   auto call = std::async(std::launch::async, [&] {
-    return fixture.stub->ComputePlan(&context, ComputeRequestFor(ChainProfile({}), kTight),
+    return fixture.stub->ComputePlan(&context, ComputeRequestFor(ChainProfile({}), kTightBytes),
                                      &response);
   });
   ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
@@ -39,7 +39,7 @@ TEST(CallLife, ACancelledCallStopsTheSolve) {
   EXPECT_TRUE(fixture.solver.WaitUntilStopped(1));
   // The server is as it was.
   fixture.solver.Release();
-  EXPECT_TRUE(fixture.Compute(ComputeRequestFor(ChainProfile({}), kTight), &response).ok());
+  EXPECT_TRUE(fixture.Compute(ComputeRequestFor(ChainProfile({}), kTightBytes), &response).ok());
 }
 
 TEST(CallLife, LargeRequestsAreConvertedElsewhereAndMayBeCancelled) {
@@ -66,7 +66,7 @@ TEST(CallLife, LargeRequestsAreConvertedElsewhereAndMayBeCancelled) {
 }
 
 TEST(CallLife, OpenRequestsAreBoundedInBytesWhateverTheyAskFor) {
-  const v1::ComputePlanRequest request = ComputeRequestFor(ChainProfile({}), kTight);
+  const v1::ComputePlanRequest request = ComputeRequestFor(ChainProfile({}), kTightBytes);
   // Room for the request, or for what is kept of it, but not for the one beside the other.
   const Bytes came(static_cast<int64_t>(request.ByteSizeLong()));
   const auto problem = MakePlanningProblem(ChainProfile({}), KeyOptions(), Sha256);
@@ -111,7 +111,7 @@ TEST(CallLife, AConnectionHasNoMoreOpenCallsThanItMay) {
   options.max_connection_calls = 2;
   RpcFixture fixture(true, RequestLimits(), PlanningOptions(), nullptr, options);
   std::vector<std::future<absl::Status>> open;
-  for (const int64_t budget : {kTight, kTight + 1}) {
+  for (const int64_t budget : {kTightBytes, kTightBytes + 1}) {
     open.push_back(std::async(std::launch::async, [&fixture, budget] {
       v1::ComputePlanResponse response;
       return fixture.Compute(ComputeRequestFor(ChainProfile({}), budget), &response);
@@ -135,7 +135,7 @@ TEST(CallLife, OneOfTwoWaitersCancels) {
   grpc::ClientContext cancelled_context;
   v1::ComputePlanResponse cancelled_response;
   v1::ComputePlanResponse response;
-  const v1::ComputePlanRequest request = ComputeRequestFor(ChainProfile({}), kTight);
+  const v1::ComputePlanRequest request = ComputeRequestFor(ChainProfile({}), kTightBytes);
   auto cancelled = std::async(std::launch::async, [&] {
     return fixture.stub->ComputePlan(&cancelled_context, request, &cancelled_response);
   });
@@ -156,8 +156,8 @@ TEST(CallLife, CancelsThatRaceWithAnswersNeverBreakTheServer) {
     grpc::ClientContext context;
     v1::ComputePlanResponse response;
     auto call = std::async(std::launch::async, [&] {
-      return fixture.stub->ComputePlan(&context, ComputeRequestFor(ChainProfile({}), kTight - i),
-                                       &response);
+      return fixture.stub->ComputePlan(
+          &context, ComputeRequestFor(ChainProfile({}), kTightBytes - i), &response);
     });
     std::this_thread::sleep_for(std::chrono::microseconds(20 * i));
     context.TryCancel();
@@ -165,7 +165,7 @@ TEST(CallLife, CancelsThatRaceWithAnswersNeverBreakTheServer) {
     EXPECT_TRUE(status.ok() || status.error_code() == grpc::CANCELLED) << status.error_message();
   }
   v1::ComputePlanResponse response;
-  EXPECT_TRUE(fixture.Compute(ComputeRequestFor(ChainProfile({}), kTight), &response).ok());
+  EXPECT_TRUE(fixture.Compute(ComputeRequestFor(ChainProfile({}), kTightBytes), &response).ok());
 }
 
 TEST(CallLife, HealthSaysServingUntilTheDrain) {
@@ -183,7 +183,7 @@ TEST(CallLife, ADrainAnswersOpenCallsAndRefusesNewOnes) {
   RpcFixture fixture(true);
   v1::ComputePlanResponse open_response;
   auto open = std::async(std::launch::async, [&] {
-    return fixture.Compute(ComputeRequestFor(ChainProfile({}), kTight), &open_response);
+    return fixture.Compute(ComputeRequestFor(ChainProfile({}), kTightBytes), &open_response);
   });
   ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
   auto drained = std::async(std::launch::async, [&] {
@@ -195,7 +195,7 @@ TEST(CallLife, ADrainAnswersOpenCallsAndRefusesNewOnes) {
     context.set_deadline(std::chrono::system_clock::now() + milliseconds(200));
     v1::ComputePlanResponse response;
     refused = FromGrpcStatus(fixture.stub->ComputePlan(
-        &context, ComputeRequestFor(ChainProfile({}), kTight - 1), &response));
+        &context, ComputeRequestFor(ChainProfile({}), kTightBytes - 1), &response));
   }
   EXPECT_EQ(GetReason(refused), "DRAINING");
   fixture.solver.Release();

@@ -13,10 +13,10 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "server/cache/memory_plan_store.h"
-#include "server/cache/metrics_plan_store.h"
-#include "server/cache/tiered_plan_store.h"
 #include "server/rpc/plan_filter.h"
+#include "server/store/memory_plan_store.h"
+#include "server/store/metrics_plan_store.h"
+#include "server/store/tiered_plan_store.h"
 #include "tests/server/rpc/admin_calls.h"
 #include "tests/server/support/forwarding_store.h"
 

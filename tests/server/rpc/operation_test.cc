@@ -1,7 +1,7 @@
 // What an operator sees: request ids, a line per call, readiness, the age of connections.
 #include <gmock/gmock.h>
 
-#include "tests/server/rpc/auth_fixture.h"
+#include "tests/server/auth/auth_fixture.h"
 
 namespace stowage::testing {
 namespace {
@@ -43,7 +43,7 @@ TEST(CallLog, ACallIsOneLineWithoutSecrets) {
   CredentialFolder folder;
   AuthFixture fixture(AuthFixture::WithTokens(folder.Write("tokens", TokenLines())));
   v1::ComputePlanResponse response;
-  const v1::ComputePlanRequest request = ComputeRequestFor(ChainProfile({}), kTight);
+  const v1::ComputePlanRequest request = ComputeRequestFor(ChainProfile({}), kTightBytes);
   ASSERT_TRUE(fixture.Compute(kPlannerToken, request, &response).ok());
   EXPECT_EQ(fixture.Compute(kReaderToken, request, &response).error_code(),
             grpc::PERMISSION_DENIED);
@@ -70,7 +70,7 @@ TEST(Readiness, AFullQueueTakesNoReplicaOut) {
   planning.queue_limit = 1;
   RpcFixture fixture(false, RequestLimits(), planning);
   v1::ComputePlanResponse cached;
-  ASSERT_TRUE(fixture.Compute(ComputeRequestFor(ChainProfile({}), kTight), &cached).ok());
+  ASSERT_TRUE(fixture.Compute(ComputeRequestFor(ChainProfile({}), kTightBytes), &cached).ok());
   fixture.solver.Hold();
   const auto open = [&fixture](int64_t budget) {
     return std::async(std::launch::async, [&fixture, budget] {
@@ -78,16 +78,16 @@ TEST(Readiness, AFullQueueTakesNoReplicaOut) {
       return fixture.Compute(ComputeRequestFor(ChainProfile({}), budget), &response);
     });
   };
-  auto runs = open(kTight + 1);
+  auto runs = open(kTightBytes + 1);
   ASSERT_TRUE(fixture.solver.WaitUntilStarted(2));
-  auto waits = open(kTight + 2);
+  auto waits = open(kTightBytes + 2);
   while (fixture.metrics.queue_depth < 1) std::this_thread::yield();
   v1::ComputePlanResponse response;
   const absl::Status shed =
-      fixture.Compute(ComputeRequestFor(ChainProfile({}), kTight + 3), &response);
+      fixture.Compute(ComputeRequestFor(ChainProfile({}), kTightBytes + 3), &response);
   EXPECT_EQ(GetReason(shed), "QUEUE_FULL") << shed;
   EXPECT_EQ(HealthOf(fixture.channel, kReadyService), "SERVING");
-  EXPECT_TRUE(fixture.Compute(ComputeRequestFor(ChainProfile({}), kTight), &cached).ok());
+  EXPECT_TRUE(fixture.Compute(ComputeRequestFor(ChainProfile({}), kTightBytes), &cached).ok());
   EXPECT_EQ(cached.source(), v1::PLAN_SOURCE_CACHE);
   fixture.solver.Release();
   for (auto* const call : {&runs, &waits}) {

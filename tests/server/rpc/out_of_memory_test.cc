@@ -7,9 +7,9 @@
 #include <new>
 #include <string>
 
-#include "server/planning/unfinished_plans.h"
 #include "server/rpc/change_ledger.h"
-#include "tests/server/planning/asked.h"
+#include "server/service/unfinished_plans.h"
+#include "tests/server/support/asked.h"
 
 namespace {
 

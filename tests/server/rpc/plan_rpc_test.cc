@@ -10,11 +10,11 @@ namespace {
 TEST(PlanRpc, ComputeThenGet) {
   RpcFixture fixture;
   v1::ComputePlanResponse computed;
-  ASSERT_TRUE(fixture.Compute(ComputeRequestFor(ChainProfile({}), kTight), &computed).ok());
+  ASSERT_TRUE(fixture.Compute(ComputeRequestFor(ChainProfile({}), kTightBytes), &computed).ok());
   EXPECT_EQ(computed.source(), v1::PLAN_SOURCE_SOLVED);
   EXPECT_EQ(computed.plan().status(), v1::PLAN_STATUS_FOUND);
-  EXPECT_EQ(computed.plan().budget_bytes(), kTight);
-  EXPECT_LE(computed.plan().prediction().peak_bytes(), kTight);
+  EXPECT_EQ(computed.plan().budget_bytes(), kTightBytes);
+  EXPECT_LE(computed.plan().prediction().peak_bytes(), kTightBytes);
   EXPECT_GT(computed.plan().schedule().instructions_size(), 12);
   EXPECT_EQ(computed.key().digest(), MakePlanKey(ChainProfile({}), KeyOptions()).digest.ToBinary());
 
@@ -23,7 +23,7 @@ TEST(PlanRpc, ComputeThenGet) {
   unknown->set_encoding_version(kEncodingVersion);
   unknown->set_digest(std::string(32, 'u'));
   *request.add_keys() = computed.key();
-  request.mutable_budget()->set_bytes(kTight);
+  request.mutable_budget()->set_bytes(kTightBytes);
   v1::GetPlanResponse got;
   ASSERT_TRUE(fixture.Get(request, &got).ok());
   EXPECT_EQ(got.key().digest(), computed.key().digest());
@@ -37,7 +37,7 @@ TEST(PlanRpc, ComputeThenGet) {
   EXPECT_EQ(got.plan().budget_bytes(), computed.plan().prediction().peak_bytes());
 
   v1::ComputePlanResponse again;
-  ASSERT_TRUE(fixture.Compute(ComputeRequestFor(ChainProfile({}), kTight), &again).ok());
+  ASSERT_TRUE(fixture.Compute(ComputeRequestFor(ChainProfile({}), kTightBytes), &again).ok());
   EXPECT_EQ(again.source(), v1::PLAN_SOURCE_CACHE);
   EXPECT_EQ(fixture.metrics.rpcs_started, 4);
   EXPECT_EQ(fixture.metrics.rpcs_handled[grpc::OK], 4);
@@ -48,7 +48,7 @@ TEST(PlanRpc, AnOffloadSolverWithoutALinkIsProvenInfeasible) {
   RpcFixture fixture;
   const Profile profile = ChainProfile({});
   ASSERT_FALSE(TransfersOf(profile.device).has_value());
-  v1::ComputePlanRequest request = ComputeRequestFor(profile, kTight);
+  v1::ComputePlanRequest request = ComputeRequestFor(profile, kTightBytes);
   for (const char* solver :
        {"offload_dynprog", "offload_greedy", "offload_vdnn", "offload_tflms", "offload_autoswap"}) {
     request.mutable_options()->set_solver(solver);
@@ -84,7 +84,7 @@ TEST(PlanRpc, AnUnknownKeyIsNotFoundWithItsReason) {
   v1::GetPlanRequest request;
   request.add_keys()->set_digest(std::string(32, 'u'));
   request.mutable_keys(0)->set_encoding_version(kEncodingVersion);
-  request.mutable_budget()->set_bytes(kTight);
+  request.mutable_budget()->set_bytes(kTightBytes);
   v1::GetPlanResponse response;
   const absl::Status status = fixture.Get(request, &response);
   EXPECT_TRUE(absl::IsNotFound(status));
@@ -290,14 +290,14 @@ TEST(PlanRpc, AFullQueueSaysWhenToRetry) {
   for (int i = 0; i < 2; ++i) {
     contexts.push_back(std::make_unique<grpc::ClientContext>());
     calls.push_back(fixture.stub->AsyncComputePlan(
-        contexts.back().get(), ComputeRequestFor(ChainProfile({}), kTight - i), &queue));
+        contexts.back().get(), ComputeRequestFor(ChainProfile({}), kTightBytes - i), &queue));
     calls.back()->Finish(&responses[i], &statuses[i], nullptr);
     // One on the thread, then one in the queue.
     while (i == 0 ? fixture.solver.started() < 1 : fixture.metrics.queue_depth < 1) usleep(1000);
   }
   v1::ComputePlanResponse response;
   const absl::Status refused =
-      fixture.Compute(ComputeRequestFor(ChainProfile({}), kTight - 50), &response);
+      fixture.Compute(ComputeRequestFor(ChainProfile({}), kTightBytes - 50), &response);
   EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
   EXPECT_EQ(GetReason(refused), "QUEUE_FULL");
   const std::map<std::string, std::string> figures = {{"limit", "1"}, {"position", "1"}};

@@ -11,7 +11,7 @@ namespace {
 class ReportRpcTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto answer = calls_.Compute(ComputeRequestFor(ChainProfile({}), kTight));
+    const auto answer = calls_.Compute(ComputeRequestFor(ChainProfile({}), kTightBytes));
     ASSERT_TRUE(answer.ok()) << answer.status();
     key_ = answer->key();
     plan_ = answer->plan();
@@ -19,7 +19,7 @@ class ReportRpcTest : public ::testing::Test {
   v1::GetPlanRequest GetRequest() const {
     v1::GetPlanRequest request;
     *request.add_keys() = key_;
-    request.mutable_budget()->set_bytes(kTight);
+    request.mutable_budget()->set_bytes(kTightBytes);
     return request;
   }
   bool ProfileWanted() { return calls_.Get(GetRequest())->profile_wanted(); }
@@ -106,7 +106,7 @@ TEST_F(ReportRpcTest, EveryRpcBoundsTheNameOfTheJob) {
     const std::string job(size, 'j');
     v1::GetPlanRequest get = GetRequest();
     get.set_job(job);
-    v1::ComputePlanRequest compute = ComputeRequestFor(ChainProfile({}), kTight);
+    v1::ComputePlanRequest compute = ComputeRequestFor(ChainProfile({}), kTightBytes);
     compute.set_job(job);
     v1::WatchPlanRequest watch;
     ASSERT_TRUE(watch.ParseFromString(compute.SerializeAsString()));  // the same fields

@@ -14,10 +14,10 @@
 
 #include "proto/codec/codec.h"
 #include "proto/codec/grpc_status.h"
-#include "server/cache/memory_plan_store.h"
-#include "server/cache/metrics_plan_store.h"
-#include "server/planning/planning_service.h"
 #include "server/rpc/rpc_server.h"
+#include "server/service/planning_service.h"
+#include "server/store/memory_plan_store.h"
+#include "server/store/metrics_plan_store.h"
 #include "solvers/model/field_error.h"
 #include "tests/server/rpc/raw_call.h"
 #include "tests/server/support/counting_metrics.h"
@@ -27,7 +27,7 @@
 namespace stowage::testing {
 
 // A budget below plain training of the profiles of tests.
-inline constexpr int64_t kTight = 1500;
+inline constexpr int64_t kTightBytes = kTight.value();
 
 class RpcFixture {
  public:

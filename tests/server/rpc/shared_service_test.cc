@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "server/cache/tiered_plan_store.h"
+#include "server/store/tiered_plan_store.h"
+#include "tests/server/auth/auth_fixture.h"
 #include "tests/server/rpc/admin_calls.h"
-#include "tests/server/rpc/auth_fixture.h"
 #include "tests/server/support/held_list_store.h"
 
 namespace stowage::testing {
@@ -24,7 +24,7 @@ constexpr size_t kLargest = size_t{16} << 20;
 v1::ComputePlanRequest LargeRequest(int stages) {
   ProfileShape shape;
   shape.stages = stages;
-  v1::ComputePlanRequest request = ComputeRequestFor(ChainProfile(shape), kTight);
+  v1::ComputePlanRequest request = ComputeRequestFor(ChainProfile(shape), kTightBytes);
   constexpr int kUnknownField = 1000;
   constexpr size_t kRoom = 1024;
   request.GetReflection()->MutableUnknownFields(&request)->AddLengthDelimited(
@@ -137,7 +137,7 @@ TEST(SharedService, WhatIsKeptOfRequestsIsCountedByTenant) {
 
 TEST(SharedService, ReportsAndAdministrationHaveAReserve) {
   // A budget that one request fills, and what came of it, too.
-  const v1::ComputePlanRequest request = ComputeRequestFor(ChainProfile({}), kTight);
+  const v1::ComputePlanRequest request = ComputeRequestFor(ChainProfile({}), kTightBytes);
   PlanningOptions options;
   options.request_bytes = Bytes(static_cast<int64_t>(request.ByteSizeLong()));
   RpcFixture fixture(false, RequestLimits(), options);
@@ -168,7 +168,7 @@ TEST(SharedService, ListsThatWaitForASlowStoreHoldUpNoLookup) {
       std::make_unique<TieredPlanStore>(std::make_unique<MemoryPlanStore>(Bytes(64 << 20)),
                                         std::move(shared), std::chrono::nanoseconds(1)));
   v1::ComputePlanResponse computed;
-  const v1::ComputePlanRequest request = ComputeRequestFor(ChainProfile({}), kTight);
+  const v1::ComputePlanRequest request = ComputeRequestFor(ChainProfile({}), kTightBytes);
   ASSERT_TRUE(fixture.Compute(request, &computed).ok());
   const int lists = PlanningOptions().intake.threads[static_cast<size_t>(Lane::kAdministration)];
   std::vector<std::future<bool>> listed;
@@ -179,7 +179,7 @@ TEST(SharedService, ListsThatWaitForASlowStoreHoldUpNoLookup) {
   EXPECT_TRUE(slow->WaitUntilHeld(lists));
   v1::GetPlanRequest get;
   *get.add_keys() = computed.key();
-  get.mutable_budget()->set_bytes(kTight);
+  get.mutable_budget()->set_bytes(kTightBytes);
   v1::GetPlanResponse got;
   EXPECT_TRUE(fixture.Get(get, &got).ok());
   EXPECT_TRUE(fixture.Compute(request, &computed).ok());

@@ -46,7 +46,7 @@ absl::Status ComputeAs(const std::string& traceparent, const RpcFixture& fixture
   CallOptions call = CallOptions::Within(std::chrono::seconds(20));
   call.traceparent = traceparent;
   return MakeGrpcConnection(options)
-      ->ComputePlan(ChainProfile({}), Bytes(kTight), {}, call)
+      ->ComputePlan(ChainProfile({}), Bytes(kTightBytes), {}, call)
       .status();
 }
 
@@ -101,7 +101,7 @@ TEST(Traces, AHitHasNoSolve) {
     OtlpExporter tracer(OptionsFor(sink.address(), "stowaged"));
     RpcFixture fixture(false, {}, PlanningOptions(), nullptr, Traced(&tracer));
     v1::ComputePlanResponse computed;
-    ASSERT_TRUE(fixture.Compute(ComputeRequestFor(ChainProfile({}), kTight), &computed).ok());
+    ASSERT_TRUE(fixture.Compute(ComputeRequestFor(ChainProfile({}), kTightBytes), &computed).ok());
     Span step = Span::Root(&tracer, "step", SpanKind::kClient);
     ASSERT_TRUE(ComputeAs(FormatTraceparent(step.context()), fixture).ok());
   }

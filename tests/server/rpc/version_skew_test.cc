@@ -27,7 +27,7 @@ Message Parsed(const grpc::ByteBuffer& bytes) {
 }
 
 std::string ComputeBytes() {
-  return ComputeRequestFor(ChainProfile({}), kTight).SerializeAsString();
+  return ComputeRequestFor(ChainProfile({}), kTightBytes).SerializeAsString();
 }
 
 TEST(VersionSkew, FieldsOfANewerClientAreIgnoredAndChangeNoKey) {
@@ -46,7 +46,7 @@ TEST(VersionSkew, FieldsOfANewerClientAreIgnoredAndChangeNoKey) {
 
   v1::GetPlanRequest get;
   *get.add_keys() = first.key();
-  get.mutable_budget()->set_bytes(kTight);
+  get.mutable_budget()->set_bytes(kTightBytes);
   grpc::ByteBuffer got;
   EXPECT_TRUE(RawCall(fixture.channel, "/stowage.v1.PlanService/GetPlan",
                       get.SerializeAsString() + FutureFields(), &got)
@@ -56,7 +56,7 @@ TEST(VersionSkew, FieldsOfANewerClientAreIgnoredAndChangeNoKey) {
 // The first contract had neither jobs nor options without copies; zero and absent read the same.
 TEST(VersionSkew, AnOlderClientSendsNoNewFields) {
   RpcFixture fixture;
-  v1::ComputePlanRequest request = ComputeRequestFor(ChainProfile({}), kTight);
+  v1::ComputePlanRequest request = ComputeRequestFor(ChainProfile({}), kTightBytes);
   ASSERT_FALSE(request.has_options());
   ASSERT_TRUE(request.job().empty());
   v1::ComputePlanResponse response;
@@ -77,7 +77,7 @@ class UnknownEnum : public ::testing::TestWithParam<UnknownValue> {};
 
 TEST_P(UnknownEnum, IsRefusedByTheNameOfItsField) {
   RpcFixture fixture;
-  v1::ComputePlanRequest request = ComputeRequestFor(ChainProfile({}), kTight);
+  v1::ComputePlanRequest request = ComputeRequestFor(ChainProfile({}), kTightBytes);
   GetParam().set(&request);
   v1::ComputePlanResponse response;
   const absl::Status status = fixture.Compute(request, &response);
@@ -145,7 +145,7 @@ TEST(VersionSkew, KeysOfAnotherEncodingAreUnknown) {
   v1::GetPlanRequest request;
   request.add_keys()->set_encoding_version(kEncodingVersion + 1);
   request.mutable_keys(0)->set_digest(std::string(32, 'k'));
-  request.mutable_budget()->set_bytes(kTight);
+  request.mutable_budget()->set_bytes(kTightBytes);
   v1::GetPlanResponse response;
   const absl::Status status = fixture.Get(request, &response);
   // A newer client looks again with what this server's capabilities say.

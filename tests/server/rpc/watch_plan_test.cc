@@ -22,14 +22,14 @@ v1::WatchPlanRequest WatchRequestFor(const Profile& profile, int64_t budget_byte
 }
 
 Schedule TightSchedule() {
-  return MakePlan(ChainProfile({}), Bytes(kTight), PlanOptions())->schedule;
+  return MakePlan(ChainProfile({}), Bytes(kTightBytes), PlanOptions())->schedule;
 }
 
 struct Watch {
   explicit Watch(RpcFixture* fixture, milliseconds deadline = seconds(20),
                  const Profile& profile = ChainProfile({})) {
     context.set_deadline(std::chrono::system_clock::now() + deadline);
-    stream = fixture->stub->WatchPlan(&context, WatchRequestFor(profile, kTight));
+    stream = fixture->stub->WatchPlan(&context, WatchRequestFor(profile, kTightBytes));
   }
 
   // Reads to the end.
@@ -59,7 +59,7 @@ TEST(WatchPlan, TheLastMessageIsTheAnswerOfComputePlan) {
   EXPECT_TRUE(messages.back().plan().search_complete());
   EXPECT_EQ(messages.back().progress(), 1.0);
   v1::ComputePlanResponse computed;
-  ASSERT_TRUE(fixture.Compute(ComputeRequestFor(ChainProfile({}), kTight), &computed).ok());
+  ASSERT_TRUE(fixture.Compute(ComputeRequestFor(ChainProfile({}), kTightBytes), &computed).ok());
   EXPECT_EQ(computed.source(), v1::PLAN_SOURCE_CACHE);
   EXPECT_EQ(messages.back().plan().digest(), computed.plan().digest());
   EXPECT_EQ(messages.back().key().digest(), computed.key().digest());
@@ -77,7 +77,7 @@ TEST(WatchPlan, TheBestPlanSoFarComesWhileTheSolveGoesOn) {
   ASSERT_TRUE(first.stream->Read(&message));
   EXPECT_FALSE(message.done());
   EXPECT_EQ(message.plan().status(), v1::PLAN_STATUS_FOUND);
-  EXPECT_LE(message.plan().prediction().peak_bytes(), kTight);
+  EXPECT_LE(message.plan().prediction().peak_bytes(), kTightBytes);
   EXPECT_FALSE(message.plan().search_complete());
   EXPECT_EQ(fixture.metrics.Solves(SolveOutcome::kFound), 0);
   fixture.solver.Release();
@@ -94,7 +94,7 @@ TEST(WatchPlan, WhoDoesNotReadHoldsNobodyUp) {
   ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
   v1::ComputePlanResponse computed;
   fixture.solver.Release();
-  EXPECT_TRUE(fixture.Compute(ComputeRequestFor(ChainProfile({}), kTight), &computed).ok());
+  EXPECT_TRUE(fixture.Compute(ComputeRequestFor(ChainProfile({}), kTightBytes), &computed).ok());
   const auto messages = silent.Rest();
   ASSERT_FALSE(messages.empty());
   EXPECT_TRUE(messages.back().done());
@@ -137,7 +137,7 @@ TEST(WatchPlan, ADeadlineGetsTheBestPlanSoFarAsTheLastMessage) {
 TEST(WatchPlan, ErrorsAreThoseOfComputePlan) {
   RpcFixture fixture;
   grpc::ClientContext context;
-  auto request = WatchRequestFor(ChainProfile({}), kTight);
+  auto request = WatchRequestFor(ChainProfile({}), kTightBytes);
   request.mutable_options()->set_solver("no such solver");
   const auto stream = fixture.stub->WatchPlan(&context, request);
   v1::WatchPlanResponse message;

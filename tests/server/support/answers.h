@@ -9,7 +9,7 @@
 #include <mutex>
 #include <utility>
 
-#include "server/planning/compute_plan.h"
+#include "server/service/compute_plan.h"
 
 namespace stowage::testing {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "server/metrics/server_metrics.h"
+#include "server/observe/server_metrics.h"
 
 namespace stowage::testing {
 

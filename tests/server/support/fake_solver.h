@@ -8,7 +8,7 @@
 #include <mutex>
 #include <optional>
 
-#include "server/planning/plan_solver.h"
+#include "server/service/plan_solver.h"
 
 namespace stowage::testing {
 

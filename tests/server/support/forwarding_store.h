@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/cache/plan_store.h"
+#include "server/store/plan_store.h"
 
 namespace stowage::testing {
 

@@ -44,6 +44,12 @@ Profile ChainProfile(const ProfileShape& shape) {
   return Profile{"test", device, Must(Chain::Create(std::move(spec))), CostSource::kMeasured};
 }
 
+Profile ProfileOfLength(int stages) {
+  ProfileShape shape;
+  shape.stages = stages;
+  return ChainProfile(shape);
+}
+
 Profile GraphProfile(int vertices, int64_t first_id, int64_t step) {
   GraphSpec spec;
   spec.name = "test graph";

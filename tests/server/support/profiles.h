@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "solvers/model/problem.h"
+#include "solvers/model/units.h"
 
 namespace stowage::testing {
 
@@ -24,9 +25,13 @@ struct ProfileShape {
 // A chain whose plans recompute when the budget is below store-all. Any two of equal stages, output,
 // host memory and class of the link have one key.
 Profile ChainProfile(const ProfileShape& shape);
+Profile ProfileOfLength(int stages);
 
 // A graph of `vertices` in a row; vertex i has the id first_id + i * step.
 Profile GraphProfile(int vertices, int64_t first_id, int64_t step);
+
+// Budgets of ChainProfile({}): with recomputations, and a byte below what plain training takes.
+inline constexpr Bytes kTight{1500}, kJustShort{1599};
 
 // Peak of store-all on the profile.
 Bytes StoreAllPeak(const Profile& profile);

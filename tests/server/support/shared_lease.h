@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "server/cache/solve_lease.h"
+#include "server/store/solve_lease.h"
 
 namespace stowage::testing {
 

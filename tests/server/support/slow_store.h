@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "server/cache/memory_plan_store.h"
+#include "server/store/memory_plan_store.h"
 #include "tests/server/support/forwarding_store.h"
 
 namespace stowage::testing {

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "server/planning/plan_solver.h"
+#include "server/service/plan_solver.h"
 
 namespace stowage::testing {
 

@@ -1,0 +1,41 @@
+// Who calls, and what a role may do.
+//
+//   reader    GetPlan, ExplainPlan, ListPlans, GetCapabilities, of its tenant
+//   planner   and ComputePlan, WatchPlan, GetFrontier, FitBatch, ReportExecution
+//   admin     and all of PlanAdminService, of every tenant
+#ifndef STOWAGE_SERVER_AUTH_IDENTITY_H_
+#define STOWAGE_SERVER_AUTH_IDENTITY_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "server/entries/tenant_scope.h"
+#include "server/observe/server_metrics.h"
+#include "server/runtime/account.h"
+
+namespace stowage {
+
+// Each may do what those before it may.
+enum class Role { kReader, kPlanner, kAdmin };
+// "reader", "planner", "admin".
+const char* ToString(Role role);
+std::optional<Role> ParseRole(const std::string& text);
+
+// What a server that asks for no identity takes everyone for is a Caller as it is made.
+struct Caller {
+  std::string identity;  // for logs: no secret
+  std::string tenant;
+  Role role = Role::kAdmin;
+
+  TenantScope scope() const { return role == Role::kAdmin ? TenantScope() : TenantScope(tenant); }
+  // Whose share its calls take.
+  Account account() const { return Account::Of(tenant, identity); }
+};
+
+// OK, or PERMISSION_DENIED, ROLE_TOO_LOW, that names the role it takes, in its metadata, too ("method", "role").
+absl::Status CheckMayCall(const Caller& caller, Rpc rpc);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_AUTH_IDENTITY_H_

@@ -1,0 +1,60 @@
+// The log: takes lines from any thread, writes them on its own.
+//
+// A reader of standard error that falls behind, or a disk that does, makes nobody wait: lines over
+// the queue's limit are dropped, counted and told. Thread-safe.
+#ifndef STOWAGE_SERVER_OBSERVE_LOG_H_
+#define STOWAGE_SERVER_OBSERVE_LOG_H_
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "server/observe/log_limiter.h"
+#include "server/observe/log_line.h"
+
+namespace stowage {
+
+class Log {
+ public:
+  // Called on the log's thread alone.
+  using Sink = std::function<void(const std::string& text)>;
+
+  static constexpr int kLinesPerSecond = 100;  // of one event at one level
+  static constexpr size_t kMostQueued = 4096;
+
+  // Told how many lines are not written, on whichever thread would have written them; cheap.
+  using Dropped = std::function<void(int64_t lines)>;
+
+  Log(LogLevel least, Sink sink, Dropped dropped = nullptr);
+  // Writes what is queued.
+  ~Log();
+
+  // Adds what `fill` adds, if the line is going to be written at all.
+  void Write(LogLevel level, const char* event, const std::function<void(LogLine*)>& fill = {});
+
+ private:
+  void Work();
+
+  const LogLevel least_;
+  const Sink sink_;
+  const Dropped told_of_dropped_;
+  LogLimiter limiter_{kLinesPerSecond};
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::string> queue_;
+  int64_t dropped_ = 0;
+  bool stopped_ = false;
+  std::thread writer_;  // last: uses all of the above
+};
+
+// The sink that stowaged takes. A line that nobody reads for a second is lost.
+void WriteToStandardError(const std::string& text);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_OBSERVE_LOG_H_

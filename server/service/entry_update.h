@@ -1,0 +1,28 @@
+// Changes one entry of a store that others change, too.
+#ifndef STOWAGE_SERVER_SERVICE_ENTRY_UPDATE_H_
+#define STOWAGE_SERVER_SERVICE_ENTRY_UPDATE_H_
+
+#include <functional>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "server/store/plan_store.h"
+
+namespace stowage {
+
+// The changed entry; nothing when there is nothing to change. May be called several times.
+using EntryChange = std::function<absl::StatusOr<std::optional<PlanEntry>>(const PlanEntry& entry)>;
+
+// What it means for who needs an entry that there is none: NOT_FOUND (reason PLAN_NOT_CACHED), or
+// UNAVAILABLE (reason STORE_UNAVAILABLE) when the store cannot say.
+absl::Status AbsentError(Absence absence);
+
+// Reads, changes and replaces, again if somebody else was faster: ABORTED after three times.
+// AbsentError without an entry; else the change's error, RESOURCE_EXHAUSTED for an entry that is too
+// large, or UNAVAILABLE (reason STORE_UNAVAILABLE) when the store failed. Thread-safe.
+absl::Status UpdateEntry(const PlanKey& key, Durability durability, const EntryChange& change,
+                         PlanStore* store);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_SERVICE_ENTRY_UPDATE_H_

@@ -1,0 +1,59 @@
+// What searches had found when they were ended: by a deadline, or because nobody waited any more.
+#ifndef STOWAGE_SERVER_SERVICE_UNFINISHED_PLANS_H_
+#define STOWAGE_SERVER_SERVICE_UNFINISHED_PLANS_H_
+
+#include <cstddef>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "server/entries/planning_problem.h"
+#include "solvers/model/canonical.h"
+#include "solvers/model/units.h"
+#include "solvers/schedule/plan.h"
+
+namespace stowage {
+
+// In memory, and of no cache: whoever asks for the same again begins with it, and whoever asks by key alone is not
+// given it. Thread-safe.
+class UnfinishedPlans {
+ public:
+  // Holds at most that many bytes: what was kept longest ago goes first.
+  explicit UnfinishedPlans(Bytes capacity) : capacity_(capacity) {}
+
+  // In the place of what was kept for the same problem and budget. `plan` was found, under the problem's costs.
+  // O(size of plan and costs).
+  void Keep(const PlanningProblem& problem, Bytes budget, const Plan& plan);
+
+  // What was kept for it, judged under the costs of `problem` (PlanUnder); nothing where that is none. O(replay).
+  std::optional<Plan> Find(const PlanningProblem& problem, Bytes budget) const;
+
+  // A search has come to its end.
+  void Drop(const PlanningProblem& problem, Bytes budget);
+
+ private:
+  using Question = std::pair<PlanKey, Bytes>;
+  struct Unfinished {
+    std::shared_ptr<const std::string> canonical;
+    std::shared_ptr<const Instance> costs;
+    std::shared_ptr<const Plan> plan;
+    Bytes charge;
+    std::list<Question>::iterator place;
+  };
+
+  void DropLocked(const Question& question);
+
+  const Bytes capacity_;
+  mutable std::mutex mutex_;
+  Bytes held_;
+  std::map<Question, Unfinished> plans_;
+  std::list<Question> order_;  // the latest last
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_SERVICE_UNFINISHED_PLANS_H_

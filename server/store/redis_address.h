@@ -1,0 +1,40 @@
+// Where a Redis is, and as whom to talk to it.
+#ifndef STOWAGE_SERVER_STORE_REDIS_ADDRESS_H_
+#define STOWAGE_SERVER_STORE_REDIS_ADDRESS_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace stowage {
+
+struct RedisAddress {
+  // A host's address or name, or the path of a unix socket. To resolve a name may take longer than
+  // any time-out of a connection: prefer an address, or a name that is known locally.
+  std::string host_or_path;
+  int port = 0;          // 0: a unix socket
+  std::string user;      // may be empty: the default one
+  std::string password;  // may be empty; appears in no message
+  // Where there is one, each new connection takes the password that it says by then, without blanks around
+  // it: one that is changed there and in Redis holds without a restart. If it cannot be read, or says
+  // nothing, `password` holds.
+  std::string password_file = "";
+  int database = 0;
+};
+
+// "host:port", "[address]:port", "/path/of/a/socket", or a URL:
+//
+//   redis://[[USER][:PASSWORD]@]HOST[:PORT][/DATABASE]
+//
+// where HOST may be an address of IPv6 in brackets, PORT is 6379 unless it is said, DATABASE is 0, and what may not
+// stand in a URL is %XX in USER and PASSWORD. INVALID_ARGUMENT for anything else, with what is wrong and no part
+// that may be a password; also for the schemes of what is not there: rediss (TLS), redis+sentinel,
+// redis+cluster.
+absl::StatusOr<RedisAddress> ParseRedisAddress(const std::string& text);
+
+// The text with *** for what may be a password, to be shown.
+std::string WithoutPassword(const std::string& text);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_STORE_REDIS_ADDRESS_H_

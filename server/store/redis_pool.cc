@@ -1,0 +1,104 @@
+#include "server/store/redis_pool.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace stowage {
+namespace {
+
+bool IsRefusedByReplica(const std::vector<RedisReply>& replies) {
+  return std::any_of(replies.begin(), replies.end(), [](const RedisReply& reply) {
+    return reply.kind == RedisReply::Kind::kError && reply.text == kReplicaRefuses;
+  });
+}
+
+}  // namespace
+
+RedisPool::RedisPool(const RedisOptions& options) : options_(options), breaker_(options.breaker) {}
+
+absl::StatusOr<std::vector<RedisReply>> RedisPool::Run(const std::vector<RedisCommand>& commands) {
+  const Clock::time_point start = Clock::now();
+  if (!breaker_.Admit(start)) {
+    return absl::UnavailableError("Redis is left alone for a while after it failed");
+  }
+  const Clock::time_point deadline = start + options_.timeout;
+  Connection connection;
+  if (!Take(deadline, &connection)) {
+    breaker_.NotTried();
+    return absl::UnavailableError("all connections to Redis are in use");
+  }
+  absl::StatusOr<std::vector<RedisReply>> replies = RunOn(&connection, commands, deadline);
+  if (!replies.ok()) connection.reset();
+  GiveBack(std::move(connection));
+  if (absl::IsUnavailable(replies.status())) {
+    breaker_.Failed(Clock::now());
+  } else {
+    breaker_.Succeeded();
+  }
+  if (options_.metrics != nullptr) options_.metrics->RedisResting(breaker_.open());
+  return replies;
+}
+
+absl::StatusOr<std::vector<RedisReply>> RedisPool::RunOn(Connection* connection,
+                                                         const std::vector<RedisCommand>& commands,
+                                                         Clock::time_point deadline) {
+  // One that rested may have been closed meanwhile, by a restart or an idle limit.
+  const bool rested = *connection != nullptr && (*connection)->IsQuiet();
+  if (!rested) {
+    if (absl::Status opened = Open(connection, deadline); !opened.ok()) return opened;
+  }
+  auto replies = (*connection)->Run(commands, deadline, options_.largest_reply);
+  if (!replies.ok()) return replies;
+  // It rested while its server became a replica: the address may lead to the new primary by now. What
+  // was refused was not done, and all that we send may be sent twice.
+  if (rested && IsRefusedByReplica(*replies)) {
+    DropResting();
+    if (absl::Status opened = Open(connection, deadline); !opened.ok()) return opened;
+    replies = (*connection)->Run(commands, deadline, options_.largest_reply);
+    if (!replies.ok()) return replies;
+  }
+  for (const RedisReply& reply : *replies) {
+    if (absl::Status status = StatusOf(reply); absl::IsUnavailable(status)) return status;
+  }
+  return replies;
+}
+
+absl::Status RedisPool::Open(Connection* connection, Clock::time_point deadline) {
+  auto opened = RedisConnection::Open(options_.address, deadline);
+  if (!opened.ok()) return opened.status();
+  *connection = *std::move(opened);
+  return absl::OkStatus();
+}
+
+void RedisPool::DropResting() {
+  std::vector<Connection> dropped;
+  std::lock_guard<std::mutex> lock(mutex_);
+  dropped.swap(resting_);
+}
+
+bool RedisPool::Take(Clock::time_point deadline, Connection* connection) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const bool free =
+      freed_.wait_until(lock, deadline, [this] { return taken_ < options_.connections; });
+  if (!free) return false;
+  ++taken_;
+  if (!resting_.empty()) {
+    // The one used last: what is not needed rests until the server closes it.
+    *connection = std::move(resting_.back());
+    resting_.pop_back();
+  }
+  return true;
+}
+
+void RedisPool::GiveBack(Connection connection) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    --taken_;
+    if (connection) resting_.push_back(std::move(connection));
+  }
+  freed_.notify_one();
+}
+
+absl::Status RedisPool::Ping() { return Run({{"PING"}}).status(); }
+
+}  // namespace stowage

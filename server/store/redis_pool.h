@@ -1,0 +1,74 @@
+// Connections to one Redis server for all threads of this one, behind a circuit breaker.
+//
+// Every call takes `timeout` at most, to connect and to wait for a free connection included, beside
+// what its bytes take at 8 MiB/s; and next to nothing while the breaker is open. (But see
+// RedisAddress on names.)
+#ifndef STOWAGE_SERVER_STORE_REDIS_POOL_H_
+#define STOWAGE_SERVER_STORE_REDIS_POOL_H_
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/observe/server_metrics.h"
+#include "server/store/circuit_breaker.h"
+#include "server/store/redis_connection.h"
+
+namespace stowage {
+
+struct RedisOptions {
+  RedisAddress address;
+  std::chrono::nanoseconds timeout = std::chrono::milliseconds(50);
+  int connections = 8;  // at once, >= 1; more callers wait for one
+  size_t largest_reply = size_t{16} << 20;
+  BreakerOptions breaker;
+  ServerMetrics* metrics =
+      nullptr;  // told whether the server is being left alone; outlives the pool
+};
+
+// Thread-safe. Connects when first used.
+class RedisPool {
+ public:
+  explicit RedisPool(const RedisOptions& options);
+
+  // A reply to each command, errors of single commands among them (see StatusOf). UNAVAILABLE with
+  // the reason: no answer, a server that cannot serve, or one left alone after such failures.
+  // RESOURCE_EXHAUSTED: a reply over the limit.
+  absl::StatusOr<std::vector<RedisReply>> Run(const std::vector<RedisCommand>& commands);
+
+  // Whether the server answers: for a start-up check, and for tests.
+  absl::Status Ping();
+
+  // Whether the server is being left alone.
+  bool resting() const { return breaker_.open(); }
+
+ private:
+  using Clock = RedisConnection::Clock;
+  using Connection = std::unique_ptr<RedisConnection>;
+
+  // Opens the connection if there is none, or none any more, or one to a server that has become a
+  // replica.
+  absl::StatusOr<std::vector<RedisReply>> RunOn(Connection* connection,
+                                                const std::vector<RedisCommand>& commands,
+                                                Clock::time_point deadline);
+  absl::Status Open(Connection* connection, Clock::time_point deadline);
+  void DropResting();
+  // A connection that rests, or null where a new one may be opened; false when none came free.
+  bool Take(Clock::time_point deadline, Connection* connection);
+  void GiveBack(Connection connection);
+
+  const RedisOptions options_;
+  CircuitBreaker breaker_;
+  std::mutex mutex_;
+  std::condition_variable freed_;
+  std::vector<Connection> resting_;
+  int taken_ = 0;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_STORE_REDIS_POOL_H_

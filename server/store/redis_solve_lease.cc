@@ -1,0 +1,128 @@
+#include "server/store/redis_solve_lease.h"
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace stowage {
+namespace {
+
+// KEYS: lease. ARGV: token, milliseconds to live.
+constexpr char kRenew[] = R"(
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+)";
+
+// KEYS: lease. ARGV: token.
+constexpr char kRelease[] = R"(
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('DEL', KEYS[1])
+)";
+
+// Not guessed and not repeated: whoever holds it may delete the lease.
+std::string NewToken() {
+  std::random_device random;
+  std::string token;
+  for (int i = 0; i < 4; ++i) absl::StrAppend(&token, absl::Hex(random(), absl::kZeroPad8));
+  return token;
+}
+
+}  // namespace
+
+// The leases held by this server, and the thread that keeps them alive.
+class RedisSolveLease::Renewals {
+ public:
+  Renewals(std::shared_ptr<RedisPool> pool, std::chrono::milliseconds time_to_live)
+      : pool_(std::move(pool)), time_to_live_(time_to_live), thread_([this] { Work(); }) {}
+
+  ~Renewals() { Stop(); }
+
+  void Stop() {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      stopped_ = true;
+    }
+    wake_.notify_all();
+    std::lock_guard<std::mutex> lock(join_mutex_);
+    if (thread_.joinable()) thread_.join();
+  }
+
+  void Add(const std::string& name, const std::string& token) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    held_[token] = name;
+  }
+
+  void Release(const std::string& token) {
+    std::string name;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      name = held_[token];
+      held_.erase(token);
+    }
+    // Where it fails the lease ends by itself.
+    pool_->Run({{"EVAL", kRelease, "1", name, token}}).status().IgnoreError();
+  }
+
+ private:
+  void Work() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (!wake_.wait_for(lock, time_to_live_ / 3, [this] { return stopped_; })) {
+      std::vector<RedisCommand> commands;
+      for (const auto& [token, name] : held_) {
+        commands.push_back({"EVAL", kRenew, "1", name, token, absl::StrCat(time_to_live_.count())});
+      }
+      if (commands.empty()) continue;
+      lock.unlock();
+      // What could not be renewed is tried again in time, or is lost.
+      pool_->Run(commands).status().IgnoreError();
+      lock.lock();
+    }
+  }
+
+  const std::shared_ptr<RedisPool> pool_;
+  const std::chrono::milliseconds time_to_live_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::map<std::string, std::string> held_;  // token to the lease's name
+  bool stopped_ = false;
+  std::mutex join_mutex_;
+  std::thread thread_;  // last: uses all of the above
+};
+
+class RedisSolveLease::Held final : public HeldLease {
+ public:
+  Held(std::shared_ptr<Renewals> renewals, std::string token)
+      : renewals_(std::move(renewals)), token_(std::move(token)) {}
+  ~Held() override { renewals_->Release(token_); }
+
+ private:
+  const std::shared_ptr<Renewals> renewals_;
+  const std::string token_;
+};
+
+RedisSolveLease::RedisSolveLease(const RedisLeaseOptions& options, std::shared_ptr<RedisPool> pool)
+    : options_(options),
+      keys_(options.prefix, options.keyed),
+      pool_(std::move(pool)),
+      renewals_(std::make_shared<Renewals>(pool_, options.time_to_live)) {}
+
+RedisSolveLease::~RedisSolveLease() { renewals_->Stop(); }
+
+LeaseAnswer RedisSolveLease::Acquire(const SolveQuestion& question) {
+  const std::string name = keys_.Lease(question.key, question.budget);
+  const std::string token = NewToken();
+  const auto replies =
+      pool_->Run({{"SET", name, token, "NX", "PX", absl::StrCat(options_.time_to_live.count())}});
+  if (!replies.ok() || !StatusOf(replies->front()).ok()) return {LeaseState::kFailed, nullptr};
+  if (replies->front().kind == RedisReply::Kind::kNothing) return {LeaseState::kTaken, nullptr};
+  renewals_->Add(name, token);
+  return {LeaseState::kGranted, std::make_unique<Held>(renewals_, token)};
+}
+
+}  // namespace stowage

@@ -1,0 +1,108 @@
+#include "server/store/memory_plan_store.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/server/store/entries.h"
+
+namespace stowage::testing {
+namespace {
+
+bool Holds(MemoryPlanStore* store, const std::string& name) {
+  return store->Get(KeyOf(name), Access::kPeek) != nullptr;
+}
+
+TEST(MemoryPlanStore, TheLeastRecentlyLookedUpGoesFirst) {
+  const Bytes one = ChargeOf(*EntryOf("a"));
+  MemoryPlanStore store(Bytes(3 * one.value()), 1);
+  for (const char* name : {"a", "b", "c"}) {
+    ASSERT_TRUE(store.Put(KeyOf(name), EntryOf(name)).ok());
+  }
+  store.Get(KeyOf("a"), Access::kLookup);
+  store.Get(KeyOf("b"), Access::kPeek);  // does not save b
+  ASSERT_TRUE(store.Put(KeyOf("d"), EntryOf("d")).ok());
+  EXPECT_TRUE(Holds(&store, "a"));
+  EXPECT_FALSE(Holds(&store, "b"));
+  EXPECT_TRUE(Holds(&store, "c"));
+  EXPECT_TRUE(Holds(&store, "d"));
+  EXPECT_EQ(store.stats().evicted, 1);
+}
+
+TEST(MemoryPlanStore, ChargesBytesNotEntries) {
+  const Bytes small = ChargeOf(*EntryOf("a"));
+  const Bytes large = ChargeOf(*EntryOf("l", 10000));
+  ASSERT_GE(large.value(), small.value() + 9000);
+  MemoryPlanStore store(large + small, 1);
+  ASSERT_TRUE(store.Put(KeyOf("a"), EntryOf("a")).ok());
+  ASSERT_TRUE(store.Put(KeyOf("b"), EntryOf("b")).ok());
+  ASSERT_TRUE(store.Put(KeyOf("l"), EntryOf("l", 10000)).ok());
+  EXPECT_FALSE(Holds(&store, "a"));
+  EXPECT_TRUE(Holds(&store, "b"));
+  EXPECT_TRUE(Holds(&store, "l"));
+  EXPECT_LE(store.stats().charged, large + small);
+}
+
+TEST(MemoryPlanStore, AnEntryOverTheLimitIsRefusedAndDropsNothing) {
+  const Bytes one = ChargeOf(*EntryOf("a"));
+  MemoryPlanStore store(one, 1);
+  ASSERT_TRUE(store.Put(KeyOf("a"), EntryOf("a")).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(store.Put(KeyOf("b"), EntryOf("b", 100))));
+  EXPECT_TRUE(absl::IsResourceExhausted(store.Put(KeyOf("a"), EntryOf("a", 100))));
+  EXPECT_EQ(store.Get(KeyOf("a"), Access::kLookup)->plans[0].plan->explanation, "");
+  EXPECT_EQ(store.stats().evicted, 0);
+}
+
+std::shared_ptr<PlanEntry> EntryOfSixPlans() {
+  auto large = std::make_shared<PlanEntry>(*EntryOf("a", 1000));
+  const auto plan = large->plans[0].plan;
+  for (int64_t budget = 1; budget <= 5; ++budget) {
+    auto next = std::make_shared<Plan>(*plan);
+    next->budget = Bytes(budget);
+    large->plans.push_back({next});
+  }
+  return large;
+}
+
+TEST(MemoryPlanStore, AnEntryOverTheLimitKeepsItsPinnedPlans) {
+  auto large = EntryOfSixPlans();
+  large->plans[1].pinned = large->plans[2].pinned = true;
+  PlanEntry three = *large;
+  three.plans.resize(3);
+  MemoryPlanStore store(ChargeOf(three) + Bytes(10), 1);
+  ASSERT_TRUE(store.Put(KeyOf("a"), large).ok());
+  const auto kept = store.Get(KeyOf("a"), Access::kPeek);
+  ASSERT_EQ(kept->plans.size(), 3u);
+  EXPECT_TRUE(kept->plans[0].pinned && kept->plans[1].pinned);
+  EXPECT_EQ(kept->plans[2].plan->budget, Bytes(5));
+  for (StoredPlan& stored : large->plans) stored.pinned = true;
+  EXPECT_TRUE(absl::IsResourceExhausted(store.Put(KeyOf("b"), large)));
+}
+
+TEST(MemoryPlanStore, AnEntryOverTheLimitIsKeptWithoutItsOldestPlans) {
+  auto large = EntryOfSixPlans();
+  PlanEntry three = *large;
+  three.plans.erase(three.plans.begin(), three.plans.begin() + 3);
+  MemoryPlanStore store(ChargeOf(three) + Bytes(10), 1);
+  ASSERT_TRUE(store.Put(KeyOf("a"), large).ok());
+  const auto kept = store.Get(KeyOf("a"), Access::kPeek);
+  ASSERT_NE(kept, nullptr);
+  ASSERT_EQ(kept->plans.size(), 3u);
+  EXPECT_EQ(kept->plans.front().plan->budget, Bytes(3));
+  EXPECT_EQ(kept->plans.back().plan->budget, Bytes(5));
+  EXPECT_EQ(large->plans.size(), 6u);
+}
+
+TEST(MemoryPlanStore, NeverChargesMoreThanItsCapacity) {
+  const Bytes one = ChargeOf(*EntryOf("a"));
+  const Bytes capacity(40 * one.value());
+  MemoryPlanStore store(capacity, 4);
+  for (int i = 0; i < 500; ++i) {
+    const std::string name = std::to_string(i);
+    ASSERT_TRUE(store.Put(KeyOf(name), EntryOf(name, static_cast<size_t>(i) % 1000)).ok());
+    ASSERT_LE(store.stats().charged, capacity);
+  }
+  EXPECT_EQ(store.stats().entries + store.stats().evicted, 500);
+  EXPECT_GT(store.stats().entries, 10);
+}
+
+}  // namespace
+}  // namespace stowage::testing

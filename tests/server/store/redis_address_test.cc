@@ -1,0 +1,89 @@
+#include "server/store/redis_address.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace stowage::testing {
+namespace {
+
+TEST(RedisAddress, IsAHostASocketOrAUrl) {
+  struct Case {
+    std::string text;
+    RedisAddress address;  // host, port, user, password, file, database
+  };
+  const Case cases[] = {
+      {"cache:6380", {"cache", 6380, "", ""}},
+      {"[::1]:6380", {"::1", 6380, "", ""}},
+      {"/run/redis.sock", {"/run/redis.sock", 0, "", ""}},
+      {"redis://cache", {"cache", 6379, "", ""}},
+      {"redis://cache/", {"cache", 6379, "", ""}},
+      {"redis://cache:6380/3", {"cache", 6380, "", "", "", 3}},
+      {"redis://[2001:db8::1]", {"2001:db8::1", 6379, "", ""}},
+      {"redis://[2001:db8::1]:6380/0", {"2001:db8::1", 6380, "", ""}},
+      {"redis://stowage@cache", {"cache", 6379, "stowage", ""}},
+      {"redis://:secret@cache", {"cache", 6379, "", "secret"}},
+      {"redis://stowage:secret@cache:1/2", {"cache", 1, "stowage", "secret", "", 2}},
+      {"redis://a%40b:p%3A%2f%25@cache", {"cache", 6379, "a@b", "p:/%"}},
+      {"redis://u:p@w@cache", {"cache", 6379, "u", "p@w"}},
+  };
+  for (const Case& c : cases) {
+    const auto parsed = ParseRedisAddress(c.text);
+    ASSERT_TRUE(parsed.ok()) << c.text << ": " << parsed.status();
+    EXPECT_EQ(parsed->host_or_path, c.address.host_or_path) << c.text;
+    EXPECT_EQ(parsed->port, c.address.port) << c.text;
+    EXPECT_EQ(parsed->user, c.address.user) << c.text;
+    EXPECT_EQ(parsed->password, c.address.password) << c.text;
+    EXPECT_EQ(parsed->database, c.address.database) << c.text;
+  }
+}
+
+TEST(RedisAddress, WhatIsWrongIsSaidAndNoPassword) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"", "must be HOST:PORT"},
+      {"cache", "must be HOST:PORT"},
+      {"cache:0", "must be HOST:PORT"},
+      {"cache:65536", "must be HOST:PORT"},
+      {"u:secret@cache:1", "must be HOST:PORT"},
+      {"rediss://u:secret@cache", "wants TLS"},
+      {"redis+sentinel://u:secret@cache", "is not supported"},
+      {"redis+cluster://cache", "is not supported"},
+      {"http://u:secret@cache", "the scheme of the URL must be redis"},
+      {"redis://", "must have a host"},
+      {"redis://u:secret@", "must have a host"},
+      {"redis://:6379", "must have a host"},
+      {"redis://[::1", "lacks a ]"},
+      {"redis://[::1]6379", "the port of the URL must be in [1, 65535]"},
+      {"redis://u:secret@cache:x", "the port of the URL must be in [1, 65535]"},
+      {"redis://cache:0", "the port of the URL must be in [1, 65535]"},
+      {"redis://u:secret@cache/x", "the database of the URL must be a number"},
+      {"redis://cache/-1", "the database of the URL must be a number"},
+      {"redis://cache/99999999999", "the database of the URL must be a number"},
+      {"redis://cache/1/2", "the database of the URL must be a number"},
+      {"redis://cache?db=1", "the URL must end after the database"},
+      {"redis://u:secret#1@cache", "the URL must end after the database"},
+      {"redis://u:secret%2@cache", "two hexadecimal digits"},
+      {"redis://u:secret%@cache", "two hexadecimal digits"},
+      {"redis://u%zz:secret@cache", "two hexadecimal digits"},
+      {"redis://u:@cache", "must not be empty"},
+  };
+  for (const auto& [text, says] : cases) {
+    const absl::Status status = ParseRedisAddress(text).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << text;
+    const std::string message(status.message());
+    EXPECT_NE(message.find(says), std::string::npos) << text << ": " << message;
+    EXPECT_EQ(message.find("secret"), std::string::npos) << message;
+  }
+}
+
+TEST(RedisAddress, IsShownWithoutItsPassword) {
+  EXPECT_EQ(WithoutPassword("redis://u:secret@cache:1/2"), "redis://u:***@cache:1/2");
+  EXPECT_EQ(WithoutPassword("redis://:se@cret@cache"), "redis://:***@cache");
+  EXPECT_EQ(WithoutPassword("u:secret@cache:1"), "u:***@cache:1");
+  for (const char* open : {"redis://u@cache:1", "redis://cache:1/2", "cache:1", "/run/a@b", ""}) {
+    EXPECT_EQ(WithoutPassword(open), open);
+  }
+}
+
+}  // namespace
+}  // namespace stowage::testing

@@ -1,0 +1,49 @@
+// A redis-server of the test's own, on a unix socket (and a TCP port, if asked for) in a folder of
+// its own.
+#ifndef STOWAGE_TESTS_SERVER_STORE_REDIS_SERVER_H_
+#define STOWAGE_TESTS_SERVER_STORE_REDIS_SERVER_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/store/redis_pool.h"
+#include "tests/server/process/child_process.h"
+#include "tests/support/temporary_folder.h"
+
+namespace stowage::testing {
+
+// Not thread-safe.
+class RedisServer {
+ public:
+  // Running, and empty; arguments as for redis-server.
+  explicit RedisServer(std::vector<std::string> arguments = {});
+  ~RedisServer();
+
+  // Whether there is a redis-server to run.
+  static bool IsInstalled();
+
+  void Start();
+  void Kill();
+  void Freeze();
+  void Thaw();
+
+  RedisAddress address() const;
+  // With patience, so that a busy machine is no failure.
+  RedisOptions options() const;
+  std::shared_ptr<RedisPool> Pool() const;
+  // Waits for its answer; aborts without one.
+  RedisReply Ask(const RedisCommand& command) const;
+
+ private:
+  const TemporaryFolder folder_;  // outlives the process
+  const std::vector<std::string> arguments_;
+  std::unique_ptr<ChildProcess> process_;
+};
+
+// Skips all tests of the binary, and says so, where there is no redis-server.
+void SkipWithoutRedis();
+
+}  // namespace stowage::testing
+
+#endif  // STOWAGE_TESTS_SERVER_STORE_REDIS_SERVER_H_
