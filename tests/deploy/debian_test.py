@@ -112,7 +112,8 @@ def check_life(root, files):
 
 
 def main():
-    need_programs("cpack", "dpkg", "dpkg-deb", "readelf", "systemd-sysusers", *([] if os.geteuid() == 0 else ["fakeroot"]))
+    as_root = [] if os.geteuid() == 0 else ["fakeroot"]
+    need_programs("cpack", "dpkg", "dpkg-deb", "dpkg-shlibdeps", "file", "readelf", "systemd-sysusers", *as_root)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         files = made(pathlib.Path(sys.argv[1]).resolve(), folder / "packages")
