@@ -214,7 +214,7 @@ struct Capabilities {
   std::string build;     // for people
   std::string identity;  // whom the server takes the caller for; empty where it asks for none
   std::string tenant;
-  std::string role;  // "reader", "planner", "admin"
+  std::string role;  // "reader", "planner", "tenant_admin", "admin"
 };
 
 }  // namespace stowage

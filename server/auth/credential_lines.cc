@@ -43,7 +43,7 @@ absl::StatusOr<std::vector<CredentialLine>> ReadCredentialLines(const std::strin
     }
     const std::optional<Role> role = ParseRole(fields[2]);
     if (!role) {
-      return CredentialLineError(path, number, "the role must be reader, planner or admin");
+      return CredentialLineError(path, number, absl::StrCat("the role must be ", kRoles));
     }
     if (fields.size() == 4 && !IsWord(fields[3], kMaxName)) {
       return CredentialLineError(path, number, "the name must be 1 to 128 of A-Z a-z 0-9 . _ -");

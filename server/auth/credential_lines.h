@@ -3,8 +3,8 @@
 //   CREDENTIAL TENANT ROLE [NAME]
 //
 // parted by blanks; lines that are blank or begin with # say nothing. TENANT is 1 to 64 of A-Z a-z
-// 0-9 . _ - and "-" alone is the tenant of servers without identities. ROLE is reader, planner or
-// admin. NAME (as TENANT, but any length up to 128) is how logs call it.
+// 0-9 . _ - and "-" alone is the tenant of servers without identities. ROLE is one of
+// identity.h. NAME (as TENANT, but any length up to 128) is how logs call it.
 //
 // Errors name file and line, and never show what is in it: the one field out of place may be a
 // secret.

@@ -28,12 +28,14 @@ Role LeastRole(Rpc rpc) {
     case Rpc::kFreezePlan:
     case Rpc::kUnfreezePlan:
     case Rpc::kDeletePlan:
-      return Role::kAdmin;
+      return Role::kTenantAdmin;
   }
   return Role::kAdmin;
 }
 
 }  // namespace
+
+const char kRoles[] = "reader, planner, tenant_admin or admin";
 
 const char* ToString(Role role) {
   switch (role) {
@@ -41,6 +43,8 @@ const char* ToString(Role role) {
       return "reader";
     case Role::kPlanner:
       return "planner";
+    case Role::kTenantAdmin:
+      return "tenant_admin";
     case Role::kAdmin:
       return "admin";
   }
@@ -48,7 +52,7 @@ const char* ToString(Role role) {
 }
 
 std::optional<Role> ParseRole(const std::string& text) {
-  for (const Role role : {Role::kReader, Role::kPlanner, Role::kAdmin}) {
+  for (const Role role : {Role::kReader, Role::kPlanner, Role::kTenantAdmin, Role::kAdmin}) {
     if (text == ToString(role)) return role;
   }
   return std::nullopt;

@@ -1,8 +1,9 @@
 // Who calls, and what a role may do.
 //
-//   reader    GetPlan, ExplainPlan, ListPlans, GetCapabilities, of its tenant
-//   planner   and ComputePlan, WatchPlan, GetFrontier, FitBatch, ReportExecution
-//   admin     and all of PlanAdminService, of every tenant
+//   reader         GetPlan, ExplainPlan, ListPlans, GetCapabilities, of its tenant
+//   planner        and ComputePlan, WatchPlan, GetFrontier, FitBatch, ReportExecution
+//   tenant_admin   and all of PlanAdminService, of its tenant
+//   admin          all of it, of every tenant
 #ifndef STOWAGE_SERVER_AUTH_IDENTITY_H_
 #define STOWAGE_SERVER_AUTH_IDENTITY_H_
 
@@ -17,9 +18,11 @@
 namespace stowage {
 
 // Each may do what those before it may.
-enum class Role { kReader, kPlanner, kAdmin };
-// "reader", "planner", "admin".
+enum class Role { kReader, kPlanner, kTenantAdmin, kAdmin };
+// "reader", "planner", "tenant_admin", "admin".
 const char* ToString(Role role);
+// "reader, planner, tenant_admin or admin": what a file may say.
+extern const char kRoles[];
 std::optional<Role> ParseRole(const std::string& text);
 
 // What a server that asks for no identity takes everyone for is a Caller as it is made.

@@ -13,12 +13,14 @@ namespace stowage::testing {
 inline constexpr char kReaderToken[] = "reader-token-of-vision";
 inline constexpr char kPlannerToken[] = "planner-token-of-vision";
 inline constexpr char kOtherToken[] = "planner-token-of-speech";
+inline constexpr char kTenantAdminToken[] = "admin-token-of-vision";
 inline constexpr char kAdminToken[] = "admin-token-of-operations";
 
 inline std::string TokenLines() {
   return std::string(kReaderToken) + " vision reader vision-reader\n" + kPlannerToken +
          " vision planner vision-jobs\n" + kOtherToken + " speech planner speech-jobs\n" +
-         kAdminToken + " - admin operations\n";
+         kTenantAdminToken + " vision tenant_admin vision-leads\n" + kAdminToken +
+         " - admin operations\n";
 }
 
 // What is logged, kept.

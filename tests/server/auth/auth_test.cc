@@ -83,7 +83,9 @@ TEST_F(AuthTest, ARoleMayCallWhatItMayAndNothingElse) {
     };
     EXPECT_EQ(code(kReaderToken) == grpc::PERMISSION_DENIED, reader.count(method) == 0) << method;
     EXPECT_EQ(code(kPlannerToken) == grpc::PERMISSION_DENIED, admin) << method;
-    EXPECT_NE(code(kAdminToken), grpc::PERMISSION_DENIED) << method;
+    for (const char* token : {kTenantAdminToken, kAdminToken}) {
+      EXPECT_NE(code(token), grpc::PERMISSION_DENIED) << method << " " << token;
+    }
   }
   v1::ComputePlanResponse response;
   const grpc::Status denied =
@@ -118,6 +120,7 @@ TEST_F(AuthTest, ATenantSeesItsOwnPlansAloneAndAnAdminAll) {
   };
   for (const Case& c : {Case{kPlannerToken, &vision.key(), &speech.key()},
                         Case{kReaderToken, &vision.key(), &speech.key()},
+                        Case{kTenantAdminToken, &vision.key(), &speech.key()},
                         Case{kOtherToken, &speech.key(), &vision.key()}}) {
     EXPECT_TRUE(fixture_.Get(c.token, GetRequest(*c.theirs)).ok());
     const grpc::Status hidden = fixture_.Get(c.token, GetRequest(*c.others));
@@ -141,6 +144,7 @@ TEST_F(AuthTest, CapabilitiesSayWhoTheCallerIsForEachCallOfOneConnection) {
     const char* role;
   };
   for (const Case& c : {Case{kReaderToken, "vision-reader", "vision", "reader"},
+                        Case{kTenantAdminToken, "vision-leads", "vision", "tenant_admin"},
                         Case{kAdminToken, "operations", "", "admin"},
                         Case{kOtherToken, "speech-jobs", "speech", "planner"}}) {
     v1::GetCapabilitiesResponse response;

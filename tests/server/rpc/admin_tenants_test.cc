@@ -45,6 +45,7 @@ class AdminTenantsTest : public ::testing::Test {
     fixture_ = std::make_unique<AuthFixture>(AuthFixture::WithTokens(tokens_), audit_.Options());
     vision_ = std::make_unique<AdminCalls>(fixture_->channel, kPlannerToken);
     speech_ = std::make_unique<AdminCalls>(fixture_->channel, kOtherToken);
+    leads_ = std::make_unique<AdminCalls>(fixture_->channel, kTenantAdminToken);
     admin_ = std::make_unique<AdminCalls>(fixture_->channel, kAdminToken);
     v1::ComputePlanRequest request = ComputeRequestFor(ChainProfile({}), kTightBytes);
     request.set_job("train-17");
@@ -59,7 +60,7 @@ class AdminTenantsTest : public ::testing::Test {
   const std::string tokens_ = folder_.Write("tokens", TokenLines());
   AuditFile audit_;
   std::unique_ptr<AuthFixture> fixture_;
-  std::unique_ptr<AdminCalls> vision_, speech_, admin_;
+  std::unique_ptr<AdminCalls> vision_, speech_, leads_, admin_;
   v1::ComputePlanResponse ours_, theirs_;
 };
 
@@ -118,6 +119,27 @@ TEST_F(AdminTenantsTest, OnlyAnAdminPinsAndDeletesAndSeesEveryTenant) {
   }
   EXPECT_TRUE(admin_->Report(ReportRequest(ours_.plan(), ours_.key(), "job")).status().code() ==
               absl::StatusCode::kNotFound);
+  EXPECT_EQ(vision_->List()->plans_size(), 0);
+}
+
+TEST_F(AdminTenantsTest, AnAdminOfATenantChangesItsPlansAlone) {
+  v1::PlanKey unknown = ours_.key();
+  unknown.set_digest(std::string(32, 'u'));
+  const auto listed = leads_->List();
+  ASSERT_TRUE(listed.ok()) << listed.status();
+  ASSERT_EQ(listed->plans_size(), 1);
+  EXPECT_EQ(listed->plans(0).key().digest(), ours_.key().digest());
+
+  const v1::PinPlanRequest of_others = PinRequest(admin_->List(theirs_.key())->plans(0));
+  v1::PinPlanRequest of_nobody = of_others;
+  *of_nobody.mutable_key() = unknown;
+  ExpectSame(leads_->Pin(of_others), leads_->Pin(of_nobody));
+  EXPECT_FALSE(leads_->Delete(theirs_.key())->deleted());
+  EXPECT_EQ(speech_->List()->plans_size(), 1);
+
+  EXPECT_TRUE(leads_->Pin(PinRequest(listed->plans(0))).ok());
+  EXPECT_TRUE(vision_->List()->plans(0).pinned());
+  EXPECT_TRUE(leads_->Delete(ours_.key())->deleted());
   EXPECT_EQ(vision_->List()->plans_size(), 0);
 }
 
