@@ -15,6 +15,7 @@
 #include "server/catalogue/catalogue_import.h"
 #include "server/config/config.h"
 #include "server/config/config_flags.h"
+#include "server/config/live_config.h"
 #include "server/config/state_folder.h"
 #include "server/config/stores.h"
 #include "server/decisions/decision_store.h"
@@ -136,7 +137,7 @@ void KeepMemoryFlat() {
   mallopt(M_ARENA_MAX, 4);
 }
 
-int Serve(ServerConfig config) {
+int Serve(ServerConfig config, const CommandLine& line, const ConfigSources& sources) {
   KeepMemoryFlat();
   LeaveLockOrderUnchecked();
   const StopSignals signals;
@@ -177,6 +178,13 @@ int Serve(ServerConfig config) {
   std::cout << "listening on " << (*server)->address() << ", metrics on " << metrics_address
             << std::endl;
   LogStart(config, (*server)->address(), &log);
+  const auto live = WatchConfig(
+      line, sources,
+      [&](const LiveConfig& now) {
+        log.SetLevel(now.log_level);
+        planning.SetLimits(now.limits);
+      },
+      &metrics, &log);
   DrainOnSignal(signals, config.drain_timeout, server->get(), &planning, &log);
   return 0;
 }
@@ -245,7 +253,7 @@ int Main(const std::vector<std::string>& arguments) {
   const std::string import = absl::GetFlag(FLAGS_import_decisions);
   if (!import.empty()) return ImportDecisions(import, config->store);
   config->rpc.version = kSolverVersion;
-  return Serve(*config);
+  return Serve(*config, *line, *sources);
 }
 
 }  // namespace

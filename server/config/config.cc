@@ -22,12 +22,6 @@ int SolverThreads() {
   return threads > 0 ? threads : ProcessorLimit();
 }
 
-// Nobody is kept from anything for others who cannot be told from them.
-AccountShare ShareOf(const AuthOptions& auth) {
-  const double share = absl::GetFlag(FLAGS_tenant_share);
-  return {share, auth.wants_identity() ? share : 1.0};
-}
-
 // Their looks are short and have pauses.
 int ParkedThreads(int lookup_threads) { return std::max(lookup_threads / 2, 1); }
 
@@ -43,7 +37,22 @@ std::array<int, kLaneCount> LaneThreads() {
   return threads;
 }
 
+// Nobody is kept from anything for others who cannot be told from them.
+AccountShare ShareOf(const AuthOptions& auth) {
+  const double share = absl::GetFlag(FLAGS_tenant_share);
+  return {share, auth.wants_identity() ? share : 1.0};
+}
+
 }  // namespace
+
+LiveConfig LiveConfigFromFlags() {
+  LiveConfig live;
+  live.log_level = *ParseLogLevel(absl::GetFlag(FLAGS_log_level));
+  live.limits.queue_limit = static_cast<size_t>(absl::GetFlag(FLAGS_queue_limit));
+  live.limits.max_open_calls = absl::GetFlag(FLAGS_max_open_calls);
+  live.limits.share = ShareOf(AuthOf());
+  return live;
+}
 
 absl::StatusOr<ServerConfig> ConfigFromFlags(const ConfigSources& sources) {
   for (const auto& check : {CheckFlags, CheckSecurity}) {
@@ -59,23 +68,22 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(const ConfigSources& sources) {
   config.rpc.max_connection_age =
       absl::ToChronoMilliseconds(absl::GetFlag(FLAGS_max_connection_age));
   config.auth = AuthOf();
-  config.log_level = *ParseLogLevel(absl::GetFlag(FLAGS_log_level));
+  const LiveConfig live = LiveConfigFromFlags();
+  config.log_level = live.log_level;
   config.rpc.listen = absl::GetFlag(FLAGS_listen);
   config.rpc.limits.max_message_bytes = absl::GetFlag(FLAGS_max_message_bytes);
   config.rpc.limits.max_stages = absl::GetFlag(FLAGS_max_stages);
   config.rpc.limits.max_vertices = absl::GetFlag(FLAGS_max_vertices);
   config.metrics_listen = absl::GetFlag(FLAGS_metrics_listen);
   config.planning.solver_threads = SolverThreads();
-  config.planning.queue_limit = static_cast<size_t>(absl::GetFlag(FLAGS_queue_limit));
+  config.planning.limits = live.limits;
   config.planning.solver_memory = Bytes(absl::GetFlag(FLAGS_solver_memory_bytes));
   config.planning.max_solve_time = absl::ToChronoNanoseconds(absl::GetFlag(FLAGS_max_solve_time));
   config.planning.max_deadline = absl::ToChronoNanoseconds(absl::GetFlag(FLAGS_max_deadline));
-  config.planning.max_open_calls = absl::GetFlag(FLAGS_max_open_calls);
   config.planning.request_bytes = Bytes(absl::GetFlag(FLAGS_request_bytes));
   config.planning.request_reserve = Bytes(absl::GetFlag(FLAGS_request_reserve_bytes));
   config.rpc.transport_bytes = 2 * static_cast<size_t>(absl::GetFlag(FLAGS_request_bytes) +
                                                        absl::GetFlag(FLAGS_request_reserve_bytes));
-  config.planning.share = ShareOf(config.auth);
   config.planning.intake.threads = LaneThreads();
   config.store = *std::move(store);
   const std::array<int, kLaneCount>& lanes = config.planning.intake.threads;

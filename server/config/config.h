@@ -16,6 +16,14 @@
 
 namespace stowage {
 
+// What may change while a server runs (live_config.h).
+struct LiveConfig {
+  LogLevel log_level = LogLevel::kInfo;
+  PlanningLimits limits;
+};
+// Of flags that have been checked.
+LiveConfig LiveConfigFromFlags();
+
 struct ServerConfig {
   RpcServerOptions rpc;  // log, audit and authenticator are whoever starts it's to set
   AuthOptions auth;

@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <set>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "server/auth/file_watcher.h"
 #include "server/config/config_flags.h"
 #include "server/store/redis_address.h"
 
@@ -70,13 +72,15 @@ absl::Status ConfigSources::Set(const FlagValue& flag, const Place& place) {
 }
 
 absl::Status ConfigSources::ApplyFile(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return absl::InvalidArgumentError(absl::StrCat(path, ": cannot be read"));
+  absl::StatusOr<std::string> all = ReadSmallFile(path);
+  if (!all.ok()) return all.status();
+  file_ = path;
+  file_text_ = *std::move(all);
   std::set<std::string> seen;
   int number = 0;
-  for (std::string line; std::getline(file, line);) {
+  for (const absl::string_view line : absl::StrSplit(file_text_, '\n')) {
     const std::string origin = absl::StrCat(path, ":", ++number);
-    const std::string text = Stripped(WithoutComment(line));
+    const std::string text = Stripped(WithoutComment(std::string(line)));
     if (text.empty()) continue;
     const size_t equals = text.find('=');
     if (equals == std::string::npos) {
@@ -93,8 +97,6 @@ absl::Status ConfigSources::ApplyFile(const std::string& path) {
         Set({name, Stripped(text.substr(equals + 1))}, {absl::StrCat(origin, ": ", name), origin});
     if (!status.ok()) return status;
   }
-  // A directory opens, and fails here.
-  if (file.bad()) return absl::InvalidArgumentError(absl::StrCat(path, ": cannot be read"));
   return absl::OkStatus();
 }
 

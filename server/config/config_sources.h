@@ -37,6 +37,10 @@ class ConfigSources {
   // How an error names a flag: "--listen", "STOWAGED_LISTEN" or "stowaged.conf:3: listen".
   std::string Describe(const std::string& flag) const;
 
+  // The file that was read and its text; empty where there is none.
+  const std::string& file() const { return file_; }
+  const std::string& file_text() const { return file_text_; }
+
   // "command line", "STOWAGED_LISTEN", "stowaged.conf:3" or "default".
   std::string Origin(const std::string& flag) const;
 
@@ -49,6 +53,7 @@ class ConfigSources {
   absl::Status ApplyFile(const std::string& path);
   absl::Status Set(const FlagValue& flag, const Place& place);
 
+  std::string file_, file_text_;
   std::map<std::string, Place> places_;
 };
 

@@ -5,6 +5,7 @@
 #ifndef STOWAGE_SERVER_OBSERVE_LOG_H_
 #define STOWAGE_SERVER_OBSERVE_LOG_H_
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -34,13 +35,16 @@ class Log {
   // Writes what is queued.
   ~Log();
 
+  // From now on lines of lower levels are not written.
+  void SetLevel(LogLevel least) { least_ = least; }
+
   // Adds what `fill` adds, if the line is going to be written at all.
   void Write(LogLevel level, const char* event, const std::function<void(LogLine*)>& fill = {});
 
  private:
   void Work();
 
-  const LogLevel least_;
+  std::atomic<LogLevel> least_;
   const Sink sink_;
   const Dropped told_of_dropped_;
   LogLimiter limiter_{kLinesPerSecond};

@@ -138,9 +138,18 @@ class ByteBudget {
     return Admitted::kYes;
   }
 
+  // From now on. What is held stays so, also where it is more.
+  void SetShare(const AccountShare& share) {
+    std::lock_guard<std::mutex> lock(ledger_->mutex);
+    ledger_->share = share;
+  }
+
   // Of calls for plans.
   size_t limit() const { return ledger_->plans.limit; }
-  size_t LimitOf(const Account& account) const { return ledger_->share.Of(limit(), account); }
+  size_t LimitOf(const Account& account) const {
+    std::lock_guard<std::mutex> lock(ledger_->mutex);
+    return ledger_->share.Of(limit(), account);
+  }
 
  private:
   static Admitted May(const Ledger& ledger, const Pool& pool, const Account& account,

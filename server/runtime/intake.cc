@@ -7,7 +7,7 @@
 namespace stowage {
 
 FairLane::FairLane(int threads, size_t queue_limit, const AccountShare& share, Waited waited)
-    : threads_(threads), queue_limit_(queue_limit), share_(share), waited_(std::move(waited)) {
+    : threads_(threads), queue_limit_(queue_limit), waited_(std::move(waited)), share_(share) {
   for (int i = 0; i < threads; ++i) workers_.emplace_back([this] { Serve(); });
 }
 
@@ -33,6 +33,19 @@ void FairLane::GiveTurnLocked(const Account& account, Work* work) {
   if (work->running >= share_.Of(threads_, account)) return;
   work->has_turn = true;
   turns_.push_back(account);
+}
+
+void FairLane::SetShare(const AccountShare& share) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  share_ = share;
+  if (stopped_) return;
+  for (auto& [account, work] : accounts_) GiveTurnLocked(account, &work);
+  wake_.notify_all();
+}
+
+size_t FairLane::LimitOf(const Account& account) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return share_.Of(queue_limit_, account);
 }
 
 void FairLane::Stop() {
@@ -92,6 +105,10 @@ Intake::Intake(const IntakeOptions& options, ServerMetrics* metrics) {
         options.threads[i], options.queue_limit, options.share,
         [metrics, lane](double seconds) { metrics->LaneWaited(lane, seconds); });
   }
+}
+
+void Intake::SetShare(const AccountShare& share) {
+  for (const auto& lane : lanes_) lane->SetShare(share);
 }
 
 void Intake::Stop() {

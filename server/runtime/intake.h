@@ -41,11 +41,16 @@ class FairLane {
   ~FairLane();
 
   Taken TrySubmit(const Account& account, IntakeTask task);
+  // From now on. What waits and runs stays, also where it is more; what the share now lets run does.
+  void SetShare(const AccountShare& share);
+
   // Refuses more, tells what waits UNAVAILABLE (DRAINING) and waits for what runs. Idempotent; not to be
   // called by a task.
   void Stop();
 
+  // Tasks that may wait; of one account.
   size_t queue_limit() const { return queue_limit_; }
+  size_t LimitOf(const Account& account);
 
  private:
   struct Waiting {
@@ -65,10 +70,10 @@ class FairLane {
 
   const int threads_;
   const size_t queue_limit_;
-  const AccountShare share_;
   const Waited waited_;
   std::mutex mutex_;
   std::condition_variable wake_;
+  AccountShare share_;
   std::map<Account, Work> accounts_;  // those with tasks that wait or run
   std::deque<Account> turns_;         // those whose next task may run
   size_t waiting_ = 0;
@@ -94,7 +99,11 @@ class Intake {
     return lanes_[static_cast<size_t>(lane)]->TrySubmit(account, std::move(task));
   }
   // Of every lane.
+  void SetShare(const AccountShare& share);
   void Stop();
+  size_t LimitOf(Lane lane, const Account& account) {
+    return lanes_[static_cast<size_t>(lane)]->LimitOf(account);
+  }
 
  private:
   std::array<std::unique_ptr<FairLane>, kLaneCount> lanes_;

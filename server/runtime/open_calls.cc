@@ -2,6 +2,22 @@
 
 namespace stowage {
 
+void OpenCalls::SetLimit(int64_t limit, const AccountShare& share) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  limit_ = limit;
+  share_ = share;
+}
+
+int64_t OpenCalls::limit() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return limit_;
+}
+
+int64_t OpenCalls::LimitOf(const Account& account) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return share_.Of(limit_, account);
+}
+
 OpenCalls::Accepted OpenCalls::TryEnter(const Account& account) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (closed_) return Accepted::kClosed;

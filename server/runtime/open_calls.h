@@ -26,6 +26,13 @@ class OpenCalls {
   // Of all together, of which an account has its share.
   OpenCalls(int64_t limit, const AccountShare& share) : limit_(limit), share_(share) {}
 
+  // From now on. Calls that are open stay so, also where they are more.
+  void SetLimit(int64_t limit, const AccountShare& share);
+
+  // Calls that may be open together, and of those the account's.
+  int64_t limit();
+  int64_t LimitOf(const Account& account);
+
   // After kYes, Left is called once, for the same account.
   Accepted TryEnter(const Account& account);
   void Left(const Account& account);
@@ -38,10 +45,10 @@ class OpenCalls {
   DrainResult Drain(std::chrono::steady_clock::time_point deadline);
 
  private:
-  const int64_t limit_;
-  const AccountShare share_;
   std::mutex mutex_;
   std::condition_variable none_;
+  int64_t limit_;
+  AccountShare share_;
   int64_t open_ = 0;
   int64_t ended_ = 0;
   std::map<Account, int64_t> of_accounts_;  // those with open calls

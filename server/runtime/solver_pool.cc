@@ -20,7 +20,7 @@ auto FindId(uint64_t id, Queue* queue) {
 }  // namespace
 
 SolverPool::SolverPool(const SolverPoolOptions& options, ServerMetrics* metrics)
-    : options_(options), metrics_(metrics) {
+    : metrics_(metrics), options_(options) {
   for (int i = 0; i < options.threads; ++i) workers_.emplace_back([this] { Work(); });
 }
 
@@ -36,7 +36,7 @@ Admission SolverPool::Submit(SolveJob job) {
   if (stopped_) return Admission::kStopped;
   if (queue_.size() >= options_.queue_limit) return Admission::kQueueFull;
   size_t& jobs = accounts_[job.account].all;  // at its limit it was there already
-  if (jobs >= LimitOf(job.account)) return Admission::kOverQuota;
+  if (jobs >= LimitOfLocked(job.account)) return Admission::kOverQuota;
   ++jobs;
   const Due due(DueTime(now, job.estimate), ++submissions_);
   queue_.emplace(due, Queued{std::move(job), now});
@@ -68,7 +68,25 @@ void SolverPool::Withdraw(uint64_t id) {
   metrics_->QueueDepth(static_cast<int64_t>(queue_.size()));
 }
 
+void SolverPool::SetLimits(size_t queue_limit, const AccountShare& share) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  options_.queue_limit = queue_limit;
+  options_.background_limit = queue_limit;
+  options_.share = share;
+  wake_.notify_all();
+}
+
+size_t SolverPool::queue_limit() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return options_.queue_limit;
+}
+
 size_t SolverPool::LimitOf(const Account& account) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return LimitOfLocked(account);
+}
+
+size_t SolverPool::LimitOfLocked(const Account& account) const {
   return options_.share.Of(options_.queue_limit + static_cast<size_t>(options_.threads), account);
 }
 

@@ -62,10 +62,14 @@ class SolverPool {
   bool SubmitBackground(uint64_t id, std::function<void()> run);
   // Takes a job of Submit that has not started out of the queue.
   void Withdraw(uint64_t id);
+  // From now on. What waits and runs stays, also where it is more; what the share now lets run does.
+  void SetLimits(size_t queue_limit, const AccountShare& share);
+
   // Drops what is queued, waits for what runs. Idempotent.
   void Stop();
 
-  // Jobs of one account that may wait and run.
+  // Jobs that may wait; of one account, those that may wait and run.
+  size_t queue_limit() const;
   size_t LimitOf(const Account& account) const;
 
   // How long a job of that estimate would probably wait.
@@ -91,6 +95,7 @@ class SolverPool {
 
   static Clock::time_point DueTime(Clock::time_point now, std::chrono::nanoseconds estimate);
   std::chrono::nanoseconds WaitBefore(Clock::time_point due) const;
+  size_t LimitOfLocked(const Account& account) const;
   bool MayRunLocked(const Account& account) const;
   // The queue and the job in it that a free thread takes; nothing: none may run now.
   std::optional<std::pair<Queue*, Queue::iterator>> NextLocked();
@@ -98,9 +103,9 @@ class SolverPool {
   void RunLocked(Queue* queue, Queue::iterator job, std::unique_lock<std::mutex>* lock);
   void Work();
 
-  const SolverPoolOptions options_;
   ServerMetrics* const metrics_;
   mutable std::mutex mutex_;
+  SolverPoolOptions options_;
   std::condition_variable wake_;
   uint64_t submissions_ = 0;
   Queue queue_;

@@ -62,7 +62,7 @@ absl::Status PlanningService::Submit(const PlanCall& call, const std::shared_ptr
       break;
   }
   metrics_->CallShed(Shed::kQueueFull);
-  return QueueFullError(options_.queue_limit, RetryAfter());
+  return QueueFullError(pool_.queue_limit(), RetryAfter());
 }
 
 Admission PlanningService::Enqueue(const std::shared_ptr<Flight>& flight) {

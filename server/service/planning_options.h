@@ -18,12 +18,18 @@
 
 namespace stowage {
 
-struct PlanningOptions {
-  int solver_threads = 2;    // >= 1
-  size_t queue_limit = 256;  // >= 1; solves that may wait for a thread
+// What may change while a service runs.
+struct PlanningLimits {
+  size_t queue_limit = 256;        // >= 1; solves that may wait for a thread
+  int64_t max_open_calls = 10000;  // of ComputePlan, who joined a flight included
   // What one account may have of threads, queues, open calls and bytes of requests. Where nobody is
   // asked who they are all are the anonymous account, and there is nobody to keep anything for.
   AccountShare share;
+};
+
+struct PlanningOptions {
+  int solver_threads = 2;  // >= 1
+  PlanningLimits limits;
   IntakeOptions intake;  // its share is the one above
   // Of the open requests for plans, in bytes as they came: a request counts as what came until it is
   // converted, then as what is kept of it, a byte for kMemoryPerRequestByte.
@@ -36,7 +42,6 @@ struct PlanningOptions {
   std::chrono::nanoseconds max_solve_time = std::chrono::minutes(10);
   // How long a caller, whatever its deadline, may have a solve go on; queue included.
   std::chrono::nanoseconds max_deadline = std::chrono::minutes(30);
-  int64_t max_open_calls = 10000;  // of ComputePlan, who joined a flight included
   DigestFunction digest = Sha256;
   // Who of several servers solves; null: they share nothing. Outlives the service.
   SolveLease* lease = nullptr;

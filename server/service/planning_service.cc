@@ -18,7 +18,7 @@ std::chrono::nanoseconds AnswerMargin(std::chrono::nanoseconds left) {
 
 IntakeOptions LanesOf(const PlanningOptions& options) {
   IntakeOptions lanes = options.intake;
-  lanes.share = options.share;
+  lanes.share = options.limits.share;
   return lanes;
 }
 
@@ -39,9 +39,10 @@ PlanningService::PlanningService(const PlanningOptions& options, PlanStore* stor
                                  const PlanSolver* solver, ServerMetrics* metrics)
     : options_(options),
       metrics_(metrics),
-      open_(options.max_open_calls, options.share),
+      open_(options.limits.max_open_calls, options.limits.share),
       request_bytes_(static_cast<size_t>(options.request_bytes.value()),
-                     static_cast<size_t>(options.request_reserve.value()), options.share, metrics),
+                     static_cast<size_t>(options.request_reserve.value()), options.limits.share,
+                     metrics),
       cache_(
           store, metrics,
           [this](const PlanningProblem& problem, const PlanEntry& entry, Bytes budget,
@@ -53,7 +54,8 @@ PlanningService::PlanningService(const PlanningOptions& options, PlanStore* stor
           }),
       solving_(options, &cache_, solver, metrics),
       flights_(options.max_deadline),
-      pool_({options.solver_threads, options.queue_limit, options.queue_limit, options.share},
+      pool_({options.solver_threads, options.limits.queue_limit, options.limits.queue_limit,
+             options.limits.share},
             metrics),
       refresher_(
           {options.background, TableLimit(options), options.solver_version, options.lease,
@@ -63,6 +65,13 @@ PlanningService::PlanningService(const PlanningOptions& options, PlanStore* stor
       intake_(LanesOf(options), metrics) {}
 
 PlanningService::~PlanningService() { Stop(); }
+
+void PlanningService::SetLimits(const PlanningLimits& limits) {
+  open_.SetLimit(limits.max_open_calls, limits.share);
+  request_bytes_.SetShare(limits.share);
+  pool_.SetLimits(limits.queue_limit, limits.share);
+  intake_.SetShare(limits.share);
+}
 
 absl::StatusOr<CachedPlan> PlanningService::GetPlan(const std::vector<PlanKey>& keys,
                                                     const Budget& budget,
@@ -102,7 +111,6 @@ absl::Status PlanningService::Defer(Lane lane, const Account& account, IntakeTas
   const auto shed = [this, lane](Shed why) {
     if (lane != Lane::kJudging) metrics_->CallShed(why);
   };
-  const auto limit = static_cast<int64_t>(options_.intake.queue_limit);
   switch (intake_.TrySubmit(lane, account, std::move(task))) {
     case FairLane::Taken::kYes:
       return absl::OkStatus();
@@ -110,12 +118,12 @@ absl::Status PlanningService::Defer(Lane lane, const Account& account, IntakeTas
       return DrainingError();
     case FairLane::Taken::kFullOfAccount:
       shed(Shed::kQuota);
-      return TenantCallsError(options_.share.Of(limit, account), RetryAfter());
+      return TenantCallsError(static_cast<int64_t>(intake_.LimitOf(lane, account)), RetryAfter());
     case FairLane::Taken::kFull:
       break;
   }
   shed(Shed::kTooManyCalls);
-  return TooManyCallsError(limit, RetryAfter());
+  return TooManyCallsError(static_cast<int64_t>(options_.intake.queue_limit), RetryAfter());
 }
 
 absl::StatusOr<ByteBudget::Hold> PlanningService::HoldRequest(const Account& account,
@@ -299,12 +307,12 @@ absl::Status PlanningService::Accept(const Account& account) {
       return DrainingError();
     case OpenCalls::Accepted::kTooManyOfAccount:
       metrics_->CallShed(Shed::kQuota);
-      return TenantCallsError(options_.share.Of(options_.max_open_calls, account), RetryAfter());
+      return TenantCallsError(open_.LimitOf(account), RetryAfter());
     case OpenCalls::Accepted::kTooMany:
       break;
   }
   metrics_->CallShed(Shed::kTooManyCalls);
-  return TooManyCallsError(options_.max_open_calls, RetryAfter());
+  return TooManyCallsError(open_.limit(), RetryAfter());
 }
 
 void PlanningService::AnswerPlan(const std::shared_ptr<PlanCall>& call, Plan plan,

@@ -103,6 +103,9 @@ class PlanningService {
   // a job of that id waits already, or too many do.
   bool SubmitBackground(uint64_t id, std::function<void(const StopToken& stop)> job);
 
+  // From now on. What is open, waits or runs stays, also where it is more.
+  void SetLimits(const PlanningLimits& limits);
+
   // Refuses new calls, waits for the open ones until `deadline`, then stops.
   DrainResult Drain(Clock::time_point deadline);
 

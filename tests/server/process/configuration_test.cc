@@ -230,6 +230,22 @@ TEST_F(ConfigurationTest, AServerWithTlsAndTokensSaysNothingSecret) {
   }
 }
 
+TEST_F(ConfigurationTest, ALevelInTheFileHoldsWithoutARestart) {
+  const std::string file =
+      folder_.Write("live.conf", "log_level = error\nreload_interval = 1s\n");
+  ChildProcess child(Command({"--listen=127.0.0.1:0", "--metrics_listen=", "--config=" + file}));
+  std::string said = child.ReadUntil("metrics on none\n");
+  folder_.Write("live.conf", "log_level = info\nreload_interval = 1s\nmax_stages = 5\n");
+  said += child.ReadUntil("restart_needed");
+  child.Signal(SIGTERM);
+  said += child.ReadUntil("no such text");
+  EXPECT_EQ(child.Wait(), 0);
+  EXPECT_THAT(said, Not(HasSubstr("\"event\":\"started\"")));
+  for (const char* event : {"restart_needed", "file_reloaded", "drained"}) {
+    EXPECT_THAT(said, HasSubstr(std::string("\"event\":\"") + event + "\""));
+  }
+}
+
 // The first server's plans, after it has ended; and no second one meanwhile.
 TEST_F(ConfigurationTest, PlansInAFileOutliveTheServer) {
   const std::vector<std::string> command = {STOWAGED_BINARY, "--listen=127.0.0.1:0",

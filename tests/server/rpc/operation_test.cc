@@ -67,7 +67,7 @@ TEST(CallLog, ACallIsOneLineWithoutSecrets) {
 TEST(Readiness, AFullQueueTakesNoReplicaOut) {
   PlanningOptions planning;
   planning.solver_threads = 1;
-  planning.queue_limit = 1;
+  planning.limits.queue_limit = 1;
   RpcFixture fixture(false, RequestLimits(), planning);
   v1::ComputePlanResponse cached;
   ASSERT_TRUE(fixture.Compute(ComputeRequestFor(ChainProfile({}), kTightBytes), &cached).ok());

@@ -280,7 +280,7 @@ TEST(PlanRpc, AnAnswerOverTheLimitNamesTheLimit) {
 TEST(PlanRpc, AFullQueueSaysWhenToRetry) {
   PlanningOptions planning;
   planning.solver_threads = 1;
-  planning.queue_limit = 1;
+  planning.limits.queue_limit = 1;
   RpcFixture fixture(true, RequestLimits(), planning);
   std::vector<v1::ComputePlanResponse> responses(2);
   grpc::CompletionQueue queue;

@@ -44,7 +44,7 @@ struct TwoTenants {
   static PlanningOptions Room(int64_t request_bytes, double share) {
     PlanningOptions options;
     options.request_bytes = Bytes(request_bytes);
-    options.share.of_each = share;
+    options.limits.share.of_each = share;
     return options;
   }
 

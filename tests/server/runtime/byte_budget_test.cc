@@ -44,6 +44,17 @@ TEST(ByteBudget, AnAccountHasItsShareAndGetsItBack) {
   EXPECT_EQ(of.Take(kGreedy, 30), Admitted::kYes);
 }
 
+TEST(ByteBudget, AnotherShareHoldsForWhatComes) {
+  Hundred of;
+  EXPECT_EQ(of.Take(kGreedy, 50), Admitted::kYes);
+  of.budget.SetShare({0.8, 1.0});
+  EXPECT_EQ(of.budget.LimitOf(kGreedy), 80u);
+  EXPECT_EQ(of.Take(kGreedy, 30), Admitted::kYes);
+  of.budget.SetShare({0.2, 1.0});
+  EXPECT_EQ(of.Take(kGreedy, 1), Admitted::kTooManyOfAccount);
+  EXPECT_EQ(of.Take(kOther, 20), Admitted::kYes);
+}
+
 TEST(ByteBudget, OneRequestOverTheShareIsHeldAlone) {
   Hundred of;
   EXPECT_EQ(of.Take(kGreedy, 101), Admitted::kTooMany);

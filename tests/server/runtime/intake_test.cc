@@ -111,6 +111,27 @@ TEST(FairLane, AnAccountThatWaitsHoldsItsShareOfTheThreadsAndNoMore) {
   EXPECT_LE(most, 2);
 }
 
+TEST(FairLane, AnotherShareHoldsForWhatComesAndWhatWaits) {
+  FairLane lane(2, 4, {0.5, 0.5});
+  std::promise<void> gate, second;
+  const std::shared_future<void> open = gate.get_future().share();
+  const auto hold = [&open](const absl::Status&) { open.wait(); };
+  EXPECT_EQ(lane.LimitOf(kA), 2u);
+  ASSERT_EQ(lane.TrySubmit(kA, hold), FairLane::Taken::kYes);
+  // It waits: the account has one of two threads, until it has both.
+  ASSERT_EQ(lane.TrySubmit(kA, [&](const absl::Status&) { second.set_value(); }),
+            FairLane::Taken::kYes);
+  std::future<void> ran = second.get_future();
+  EXPECT_EQ(ran.wait_for(milliseconds(20)), std::future_status::timeout);
+  lane.SetShare({1, 1});
+  EXPECT_EQ(ran.wait_for(seconds(10)), std::future_status::ready);
+  EXPECT_EQ(lane.LimitOf(kA), 4u);
+  lane.SetShare({0.25, 0.25});
+  ASSERT_EQ(lane.TrySubmit(kA, hold), FairLane::Taken::kYes);
+  EXPECT_EQ(lane.TrySubmit(kA, hold), FairLane::Taken::kFullOfAccount);
+  gate.set_value();
+}
+
 TEST(FairLane, WhatWaitsWhenItStopsIsToldAndDoesNotRun) {
   BusyLane busy(100000);
   busy.Submit("1");

@@ -111,8 +111,8 @@ struct SharedPlaces : PlanningFixture {
   static PlanningOptions Quarters() {
     PlanningOptions options;
     options.solver_threads = 1;
-    options.queue_limit = 7;
-    options.share = {0.25, 0.25};
+    options.limits.queue_limit = 7;
+    options.limits.share = {0.25, 0.25};
     return options;
   }
 
@@ -165,7 +165,7 @@ TEST(Admission, CallersOfWhomNothingIsKnownShareOne) {
 
 TEST(Admission, TimesToRetryAfterDiffer) {
   PlanningOptions options;
-  options.max_open_calls = 1;
+  options.limits.max_open_calls = 1;
   PlanningFixture fixture(true, options);
   fixture.Ask(0, ProfileOfLength(5), kTight);
   std::set<std::chrono::nanoseconds> times;

@@ -20,7 +20,7 @@ using std::chrono::seconds;
 PlanningOptions OneThread(size_t queue_limit) {
   PlanningOptions options;
   options.solver_threads = 1;
-  options.queue_limit = queue_limit;
+  options.limits.queue_limit = queue_limit;
   return options;
 }
 
@@ -45,7 +45,7 @@ TEST(PlanningLimits, AFullQueueRefusesWithATimeToRetryAfter) {
 
 TEST(PlanningLimits, TooManyOpenCallsAreRefusedAlsoIfTheyWouldShareASolve) {
   PlanningOptions options;
-  options.max_open_calls = 2;
+  options.limits.max_open_calls = 2;
   PlanningFixture fixture(true, options);
   fixture.Ask(0, ChainProfile({}), kTight);
   fixture.Ask(1, ChainProfile({}), kTight);
@@ -64,11 +64,32 @@ TEST(PlanningLimits, TooManyOpenCallsAreRefusedAlsoIfTheyWouldShareASolve) {
   EXPECT_LT(Clock::now(), patience);
 }
 
+TEST(PlanningLimits, OtherLimitsHoldForTheNextCall) {
+  PlanningOptions options;
+  options.limits.max_open_calls = 1;
+  PlanningFixture fixture(true, options);
+  fixture.Ask(0, ChainProfile({}), kTight);
+  fixture.Ask(1, ChainProfile({}), kTight);
+  EXPECT_EQ(PlanningReason(fixture.answers.WaitFor(1).status()), "TOO_MANY_CALLS");
+  options.limits.max_open_calls = 2;
+  fixture.service->SetLimits(options.limits);
+  fixture.Ask(2, ChainProfile({}), kTight);
+  fixture.Ask(3, ChainProfile({}), kTight);
+  const absl::Status refused = fixture.answers.WaitFor(3).status();
+  EXPECT_EQ(PlanningReason(refused), "TOO_MANY_CALLS");
+  EXPECT_EQ(PlanningFigures(refused).at("limit"), "2");
+  // What is open stays so.
+  options.limits.max_open_calls = 1;
+  fixture.service->SetLimits(options.limits);
+  fixture.solver.Release();
+  for (const int i : {0, 2}) EXPECT_TRUE(fixture.answers.WaitFor(i).ok()) << i;
+}
+
 // Callers who join one flight take no more of the queue, but each is an open call.
 TEST(PlanningLimits, OneTenantHasItsShareOfTheOpenCallsAndNoMore) {
   PlanningOptions options;
-  options.max_open_calls = 4;
-  options.share.of_each = 0.5;
+  options.limits.max_open_calls = 4;
+  options.limits.share.of_each = 0.5;
   PlanningFixture fixture(true, options);
   const auto ask = [&fixture](int index, const std::string& tenant) {
     ComputeRequest request{ChainProfile({}), kTight, KeyOptions(), std::nullopt};

@@ -110,6 +110,20 @@ TEST(SolverPool, AnAccountHasItsShareAndGetsItBack) {
   EXPECT_EQ(busy.Order(), "245");
 }
 
+TEST(SolverPool, OtherLimitsHoldForWhatComes) {
+  SolverPoolOptions options;
+  options.queue_limit = 1;
+  BusyPool busy(options);
+  EXPECT_EQ(busy.pool.Submit(busy.Writing(1)), Admission::kAccepted);
+  EXPECT_EQ(busy.pool.Submit(busy.Writing(2)), Admission::kQueueFull);
+  busy.pool.SetLimits(7, {0.25, 1.0});
+  EXPECT_EQ(busy.pool.queue_limit(), 7u);
+  EXPECT_EQ(busy.pool.LimitOf(Account::Of("anybody", "")), 2u);
+  EXPECT_EQ(busy.pool.Submit(busy.Writing(3)), Admission::kAccepted);
+  EXPECT_EQ(busy.pool.Submit(busy.Writing(4)), Admission::kOverQuota);
+  EXPECT_EQ(busy.Order(), "13");
+}
+
 TEST(SolverPool, AnAccountTakesNoMoreThanItsThreads) {
   NoMetrics metrics;
   SolverPoolOptions options;
