@@ -12,6 +12,7 @@
 #include "absl/flags/flag.h"
 #include "proto/otlp/otlp_exporter.h"
 #include "server/auth/authenticator.h"
+#include "server/auth/file_watcher.h"
 #include "server/catalogue/catalogue_import.h"
 #include "server/config/config.h"
 #include "server/config/config_flags.h"
@@ -70,10 +71,16 @@ absl::StatusOr<std::unique_ptr<AuditLog>> OpenAuditLog(const std::string& path,
 }
 
 // Null where none are sent.
-std::unique_ptr<OtlpExporter> MakeExporter(const ServerConfig& config, ServerMetrics* metrics) {
-  if (config.otlp_endpoint.empty()) return nullptr;
+absl::StatusOr<std::unique_ptr<OtlpExporter>> MakeExporter(const ServerConfig& config,
+                                                           ServerMetrics* metrics) {
+  if (config.otlp_endpoint.empty()) return std::unique_ptr<OtlpExporter>();
   OtlpOptions options;
   options.endpoint = config.otlp_endpoint;
+  if (!config.otlp_ca.empty()) {
+    absl::StatusOr<std::string> roots = ReadSmallFile(config.otlp_ca);
+    if (!roots.ok()) return roots.status();
+    options.root_certificates = *std::move(roots);
+  }
   options.service_name = "stowaged";
   options.service_version = config.rpc.version;
   options.dropped = [metrics](int64_t spans) { metrics->LinesDropped(LineFile::kSpans, spans); };
@@ -164,13 +171,16 @@ int Serve(ServerConfig config, const CommandLine& line, const ConfigSources& sou
   if (!audit.ok()) return Fail(kExitCannotListen, audit.status());
   config.planning.audit = audit->get();
   // Ends after all that makes spans.
-  const std::unique_ptr<OtlpExporter> exporter = MakeExporter(config, &metrics);
+  const auto exporter = MakeExporter(config, &metrics);
+  if (!exporter.ok()) return Fail(kExitBadFlags, exporter.status());
+  config.planning.tracer = exporter->get();
+  config.planning.trace_share = config.rpc.trace_share;
   const LibraryPlanSolver solver;
   PlanningService planning(config.planning, stores->plans.get(), &solver, &metrics);
   config.rpc.log = &log;
   config.rpc.authenticator = authenticator->get();
   config.rpc.audit = audit->get();
-  config.rpc.tracer = exporter.get();
+  config.rpc.tracer = exporter->get();
   config.rpc.reported_steps = stores->reported_steps.get();
   absl::StatusOr<std::unique_ptr<RpcServer>> server =
       RpcServer::Start(config.rpc, &planning, stores->plans.get(), &metrics);

@@ -1,9 +1,12 @@
 #include "client/cli/training_flags.h"
 
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <variant>
 
 #include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "client/cli/plan_flags.h"
 #include "client/cli/say.h"
@@ -47,9 +50,17 @@ absl::StatusOr<AgentOptions> AgentOptionsFromFlags() {
 
 std::unique_ptr<OtlpExporter> ExporterFromEnvironment() {
   const char* const endpoint = std::getenv("OTEL_EXPORTER_OTLP_ENDPOINT");
+  if (endpoint == nullptr || ParseOtlpEndpoint(endpoint).target.empty()) return nullptr;
   OtlpOptions options;
-  options.endpoint = OtlpTarget(endpoint != nullptr ? endpoint : "");
-  if (options.endpoint.empty()) return nullptr;
+  options.endpoint = endpoint;
+  if (const char* const roots = std::getenv("OTEL_EXPORTER_OTLP_CERTIFICATE")) {
+    std::ifstream file(roots, std::ios::binary);
+    options.root_certificates.assign(std::istreambuf_iterator<char>(file), {});
+    if (!file)
+      Say(absl::StrCat("no traces are sent: OTEL_EXPORTER_OTLP_CERTIFICATE=", roots,
+                       " cannot be read"));
+    if (!file) return nullptr;
+  }
   options.service_name = "stowage";
   options.service_version = kSolverVersion;
   return std::make_unique<OtlpExporter>(options);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "opentelemetry/proto/collector/trace/v1/trace_service.grpc.pb.h"
 
@@ -56,6 +57,11 @@ void Write(const SpanRecord& record, otlp::trace::v1::Span* span) {
       attribute->mutable_value()->set_string_value(std::get<std::string>(value));
     }
   }
+  for (const TraceContext& other : record.links) {
+    otlp::trace::v1::Span::Link* link = span->add_links();
+    link->set_trace_id(BytesOf(other.trace_id));
+    link->set_span_id(BytesOf(other.span_id));
+  }
   if (!record.failed) return;
   span->mutable_status()->set_code(otlp::trace::v1::Status::STATUS_CODE_ERROR);
   span->mutable_status()->set_message(record.error);
@@ -76,21 +82,34 @@ grpc::ChannelArguments Arguments() {
   return arguments;
 }
 
+std::shared_ptr<grpc::ChannelCredentials> Credentials(const OtlpOptions& options, bool tls) {
+  if (!tls) return grpc::InsecureChannelCredentials();
+  grpc::SslCredentialsOptions trust;
+  trust.pem_root_certs = options.root_certificates;
+  return grpc::SslCredentials(trust);
+}
+
+std::shared_ptr<grpc::Channel> ChannelTo(const OtlpOptions& options) {
+  const OtlpEndpoint endpoint = ParseOtlpEndpoint(options.endpoint);
+  return grpc::CreateCustomChannel(endpoint.target, Credentials(options, endpoint.tls),
+                                   Arguments());
+}
+
 }  // namespace
 
-std::string OtlpTarget(const std::string& endpoint) {
-  if (absl::StartsWith(endpoint, "https://")) return "";
-  if (absl::StartsWith(endpoint, "unix:")) return endpoint;
-  const std::string target(absl::StripPrefix(endpoint, "http://"));
-  return target.substr(0, target.find('/'));
+OtlpEndpoint ParseOtlpEndpoint(const std::string& endpoint) {
+  if (absl::StartsWith(endpoint, "unix:")) return {endpoint, false};
+  absl::string_view target = endpoint;
+  const bool tls = absl::ConsumePrefix(&target, "https://");
+  if (!tls) absl::ConsumePrefix(&target, "http://");
+  return {std::string(target.substr(0, target.find('/'))), tls};
 }
 
 // One message after another, by the exporter's thread alone.
 class OtlpExporter::Sender {
  public:
   explicit Sender(const OtlpOptions& options)
-      : stub_(otlp::collector::trace::v1::TraceService::NewStub(grpc::CreateCustomChannel(
-            options.endpoint, grpc::InsecureChannelCredentials(), Arguments()))) {
+      : stub_(otlp::collector::trace::v1::TraceService::NewStub(ChannelTo(options))) {
     Add("service.name", options.service_name, &resource_);
     Add("service.version", options.service_version, &resource_);
   }

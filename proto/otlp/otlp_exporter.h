@@ -23,7 +23,9 @@
 namespace stowage {
 
 struct OtlpOptions {
-  std::string endpoint;         // HOST:PORT or unix:PATH, without TLS
+  std::string endpoint;  // as ParseOtlpEndpoint takes it
+  // PEM, of the authorities of a collector's certificate; empty: those that gRPC knows. With TLS alone.
+  std::string root_certificates;
   std::string service_name;     // of whose spans they are
   std::string service_version;  // may be empty
   size_t queue_limit = 8192;    // >= 1; spans that wait
@@ -35,9 +37,14 @@ struct OtlpOptions {
   std::function<void(int64_t spans)> dropped;
 };
 
-// What gRPC is to connect to for a value of OTEL_EXPORTER_OTLP_ENDPOINT: the same without "http://" and
-// what follows the port; empty for what needs TLS.
-std::string OtlpTarget(const std::string& endpoint);
+struct OtlpEndpoint {
+  std::string target;  // what gRPC connects to; empty: there is none
+  bool tls = false;
+};
+
+// As OTEL_EXPORTER_OTLP_ENDPOINT says it: HOST:PORT, http://HOST:PORT or unix:PATH without TLS, https://HOST:PORT
+// with it. What follows the port of a URL is left out.
+OtlpEndpoint ParseOtlpEndpoint(const std::string& endpoint);
 
 class OtlpExporter final : public Tracer {
  public:

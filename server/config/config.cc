@@ -93,6 +93,7 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(const ConfigSources& sources) {
   config.catalogue = *std::move(catalogue);
   config.audit_log = absl::GetFlag(FLAGS_audit_log);
   config.otlp_endpoint = absl::GetFlag(FLAGS_otlp_endpoint);
+  config.otlp_ca = absl::GetFlag(FLAGS_otlp_ca);
   config.rpc.trace_share = absl::GetFlag(FLAGS_trace_share);
   config.drain_timeout = absl::ToChronoNanoseconds(absl::GetFlag(FLAGS_drain_timeout));
   return config;

@@ -34,6 +34,7 @@ struct ServerConfig {
   CatalogueConfig catalogue;
   std::string audit_log;      // empty: none
   std::string otlp_endpoint;  // where spans go; empty: nowhere
+  std::string otlp_ca;        // the file that says whom to trust there; empty: none
   std::chrono::nanoseconds drain_timeout{};
 };
 

@@ -9,6 +9,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "proto/otlp/otlp_exporter.h"
+#include "server/auth/file_watcher.h"
 #include "server/config/config_flags.h"
 #include "server/observe/log_line.h"
 #include "solvers/model/chain.h"
@@ -44,14 +46,29 @@ absl::Status CheckListen(const ConfigSources& sources, const std::string& addres
                    "the path of a unix socket must have 1 to 107 bytes");
 }
 
+absl::Status CheckCollector(const ConfigSources& sources) {
+  const std::string collector = absl::GetFlag(FLAGS_otlp_endpoint);
+  const OtlpEndpoint endpoint = ParseOtlpEndpoint(collector);
+  if (const std::string ca = absl::GetFlag(FLAGS_otlp_ca); !ca.empty()) {
+    if (!endpoint.tls) {
+      return FlagError(sources, "otlp_ca", ca, "needs --otlp_endpoint=https://HOST:PORT");
+    }
+    if (const auto read = ReadSmallFile(ca); !read.ok()) {
+      return FlagError(sources, "otlp_ca", ca, "must be a file that can be read");
+    }
+  }
+  if (collector.empty() || absl::StartsWith(collector, "unix:")) return absl::OkStatus();
+  absl::Status status = CheckHostPort(sources, "otlp_endpoint", endpoint.target);
+  if (status.ok()) return status;
+  return FlagError(sources, "otlp_endpoint", collector,
+                   "must be HOST:PORT, https://HOST:PORT or unix:PATH, port in [0, 65535]");
+}
+
 absl::Status CheckAddresses(const ConfigSources& sources) {
   const std::string metrics = absl::GetFlag(FLAGS_metrics_listen);
   absl::Status status = CheckListen(sources, absl::GetFlag(FLAGS_listen));
   if (status.ok() && !metrics.empty()) status = CheckHostPort(sources, "metrics_listen", metrics);
-  const std::string collector = absl::GetFlag(FLAGS_otlp_endpoint);
-  if (status.ok() && !collector.empty() && !absl::StartsWith(collector, "unix:")) {
-    status = CheckHostPort(sources, "otlp_endpoint", collector);
-  }
+  if (status.ok()) status = CheckCollector(sources);
   return status;
 }
 

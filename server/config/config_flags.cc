@@ -112,8 +112,11 @@ ABSL_FLAG(
     "for none");
 ABSL_FLAG(
     std::string, otlp_endpoint, "",
-    "collector of OpenTelemetry that traces of calls go to, OTLP over gRPC without TLS: HOST:PORT "
-    "or unix:PATH; empty for none");
+    "collector of OpenTelemetry that traces of calls go to, OTLP over gRPC: HOST:PORT or unix:PATH "
+    "without TLS, https://HOST:PORT with it; empty for none");
+ABSL_FLAG(std::string, otlp_ca, "",
+          "PEM file of the authorities of the collector's certificate; empty for those that gRPC "
+          "knows");
 ABSL_FLAG(double, trace_share, 0.01,
           "share of calls without a traceparent that begin a trace, in [0, 1]; callers who send "
           "one say themselves whether theirs is traced");
@@ -173,6 +176,7 @@ const std::vector<std::string>& FlagNames() {
                                                                  "catalogue_environments",
                                                                  "audit_log",
                                                                  "otlp_endpoint",
+                                                                 "otlp_ca",
                                                                  "trace_share",
                                                                  "max_message_bytes",
                                                                  "max_stages",

@@ -57,6 +57,7 @@ ABSL_DECLARE_FLAG(std::string, catalogue);
 ABSL_DECLARE_FLAG(std::string, catalogue_environments);
 ABSL_DECLARE_FLAG(std::string, audit_log);
 ABSL_DECLARE_FLAG(std::string, otlp_endpoint);
+ABSL_DECLARE_FLAG(std::string, otlp_ca);
 ABSL_DECLARE_FLAG(double, trace_share);
 ABSL_DECLARE_FLAG(int64_t, max_message_bytes);
 ABSL_DECLARE_FLAG(int64_t, max_stages);

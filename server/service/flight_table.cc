@@ -32,6 +32,9 @@ FlightTable::Joined FlightTable::Join(const std::shared_ptr<PlanCall>& call) {
       call->problem->canonical = slot->second->problem->canonical;
       call->flight_ = slot->second;
       slot->second->stop.ExtendDeadline(std::min(call->search_until(), slot->second->latest_));
+      call->joined = call->trace.Start("solve.joined");
+      const TraceScope& leader = slot->second->trace;
+      if (leader.tracer != nullptr) call->joined.Link(leader.context);
       slot->second->calls_.push_back(call);
       return {slot->second, false};
     }

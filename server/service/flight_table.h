@@ -77,6 +77,7 @@ class PlanCall {
   Clock::time_point limit{};          // when it gets an error; set before it joins a flight
   std::chrono::nanoseconds margin{};  // before the limit, for the answer
   TraceScope trace;
+  Span joined;  // from when it joined another call's flight; set before anybody can answer it
 
   std::function<void()> changed;  // told when there is news; empty: does not watch
   // Of the news, what it was shown last; used by PlanningService::Latest alone.

@@ -13,6 +13,7 @@
 #include "server/runtime/intake.h"
 #include "server/service/resolver.h"
 #include "server/store/solve_lease.h"
+#include "solvers/base/tracer.h"
 #include "solvers/model/units.h"
 #include "solvers/planner.h"
 
@@ -50,6 +51,9 @@ struct PlanningOptions {
   ResolverOptions background;  // how often, and how many wait
   // Told of plans that are solved anew; null: there is none. Outlives the service.
   AuditLog* audit = nullptr;
+  // Of solves in the background, which are no call's; null: of none. Outlives the service.
+  Tracer* tracer = nullptr;
+  double trace_share = 0;  // of them, in [0, 1]
 };
 
 // Memory that is planned for a byte of a request: what came, its message, and what is made of it.

@@ -59,7 +59,7 @@ PlanningService::PlanningService(const PlanningOptions& options, PlanStore* stor
             metrics),
       refresher_(
           {options.background, TableLimit(options), options.solver_version, options.lease,
-           options.audit},
+           options.audit, options.tracer, options.trace_share},
           store, solver, metrics,
           [this](uint64_t id, Refresher::Job job) { return SubmitBackground(id, std::move(job)); }),
       intake_(LanesOf(options), metrics) {}
@@ -324,6 +324,7 @@ void PlanningService::AnswerPlan(const std::shared_ptr<PlanCall>& call, Plan pla
 void PlanningService::Answer(const std::shared_ptr<PlanCall>& call,
                              absl::StatusOr<ComputeAnswer> answer) {
   if (call->answered.exchange(true)) return;
+  call->joined.End();
   timer_.Cancel(call->id);
   const ComputeCallback done = std::move(call->done);
   try {

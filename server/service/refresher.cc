@@ -109,6 +109,18 @@ std::shared_ptr<const PlanEntry> Refresher::StillWanted(const ResolveWish& wish)
   return entry;
 }
 
+Span Refresher::SpanOf(const ResolveWish& wish) const {
+  if (options_.tracer == nullptr) return Span();
+  const TraceId id = NewTraceId();
+  const TraceContext begins{id, SpanId{}, IsSampled(id, options_.trace_share)};
+  Span span(options_.tracer, begins, "background.solve", SpanKind::kInternal);
+  if (!span.recording()) return span;
+  span.Add("stowage.key", wish.key.digest.ToHex());
+  span.Add("stowage.budget_bytes", wish.budget.value());
+  span.Add("stowage.reason", ToString(wish.reason));
+  return span;
+}
+
 void Refresher::SolveAnew(const ResolveWish& wish, const StopToken& stop) {
   std::shared_ptr<const PlanEntry> entry = StillWanted(wish);
   if (!entry) return;
@@ -122,7 +134,10 @@ void Refresher::SolveAnew(const ResolveWish& wish, const StopToken& stop) {
       wish.asked ? wish.asked : ProblemOfEntry(wish.key, *entry);
   if (!problem) return;
   const int64_t begun = FirstGeneration(store_->DeletedUpTo(wish.key));
+  Span span = SpanOf(wish);
   absl::StatusOr<Plan> plan = Solve(*problem, wish.budget, stop);
+  span.Add("stowage.outcome", ToString(OutcomeOf(plan)));
+  span.End();
   metrics_->Resolved(wish.reason, OutcomeOf(plan));
   if (!plan.ok() || !plan->search_complete) return;
   SolvedPlan solved{problem, *std::move(plan), false, problem->job};

@@ -22,6 +22,7 @@
 #include "server/service/resolver.h"
 #include "server/store/leased_solve.h"
 #include "server/store/plan_store.h"
+#include "solvers/base/tracer.h"
 
 namespace stowage {
 
@@ -31,6 +32,8 @@ struct RefresherOptions {
   std::string solver_version = kSolverVersion;
   SolveLease* lease = nullptr;  // null: no other server has the same plans
   AuditLog* audit = nullptr;    // null: there is none
+  Tracer* tracer = nullptr;     // null: there is none
+  double trace_share = 0;       // of solves, in [0, 1]
 };
 
 class Refresher {
@@ -59,6 +62,7 @@ class Refresher {
   void Keep(const ResolveWish& wish, int64_t begun, SolvedPlan* solved);
   void Audit(const ResolveWish& wish, const SolvedPlan& solved, const char* standing) const;
   void SolveAnew(const ResolveWish& wish, const StopToken& stop);
+  Span SpanOf(const ResolveWish& wish) const;
   absl::StatusOr<Plan> Solve(const PlanningProblem& problem, Bytes budget,
                              const StopToken& stop) const;
 

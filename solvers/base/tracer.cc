@@ -52,6 +52,10 @@ void Span::Add(const char* key, int64_t value) {
   if (record_) record_->attributes.emplace_back(key, value);
 }
 
+void Span::Link(const TraceContext& other) {
+  if (record_) record_->links.push_back(other);
+}
+
 void Span::Fail(const std::string& error) {
   if (!record_) return;
   record_->failed = true;

@@ -26,6 +26,7 @@ struct SpanRecord {
   int64_t start_unix_ns = 0;
   int64_t end_unix_ns = 0;
   std::vector<std::pair<const char*, std::variant<std::string, int64_t>>> attributes;
+  std::vector<TraceContext> links;  // spans of other traces that it has to do with
   bool failed = false;
   std::string error;  // of one that has failed
 };
@@ -60,6 +61,8 @@ class Span {
   void Add(const char* key, const char* value);
   void Add(const char* key, const std::string& value);
   void Add(const char* key, int64_t value);
+  // Of another trace, or of this one, but not above it.
+  void Link(const TraceContext& other);
   void Fail(const std::string& error);
   void End();
 

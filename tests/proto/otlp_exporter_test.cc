@@ -5,6 +5,7 @@
 #include <atomic>
 #include <thread>
 
+#include "tests/client/rpc/test_certificates.h"
 #include "tests/proto/trace_sink.h"
 
 namespace stowage::testing {
@@ -92,13 +93,53 @@ TEST(OtlpExporter, ACollectorThatIsAwayCostsItsSpansAlone) {
   EXPECT_EQ(dropped, 3);
 }
 
-TEST(OtlpTarget, IsWhatGrpcConnectsTo) {
-  EXPECT_EQ(OtlpTarget("collector:4317"), "collector:4317");
-  EXPECT_EQ(OtlpTarget("http://collector:4317"), "collector:4317");
-  EXPECT_EQ(OtlpTarget("http://collector:4317/"), "collector:4317");
-  EXPECT_EQ(OtlpTarget("unix:/run/otlp.sock"), "unix:/run/otlp.sock");
-  EXPECT_EQ(OtlpTarget("https://collector:4317"), "");
-  EXPECT_EQ(OtlpTarget(""), "");
+TEST(OtlpExporter, LinksArrive) {
+  TraceSink sink;
+  OtlpExporter exporter(OptionsFor(sink.address()));
+  const Span other = Span::Root(&exporter, "other", SpanKind::kInternal);
+  Span joined = Span::Root(&exporter, "joined", SpanKind::kInternal);
+  joined.Link(other.context());
+  joined.End();
+  ASSERT_TRUE(sink.WaitForSpans(1));
+  const TraceSink::Span span = sink.spans()[0];
+  ASSERT_EQ(span.links_size(), 1);
+  const TraceContext& context = other.context();
+  EXPECT_EQ(span.links(0).trace_id(),
+            std::string(context.trace_id.begin(), context.trace_id.end()));
+  EXPECT_EQ(span.links(0).span_id(), std::string(context.span_id.begin(), context.span_id.end()));
+}
+
+TEST(OtlpExporter, WithTlsACollectorIsTrustedByItsAuthorityAlone) {
+  const TestAuthority authority("collectors"), foreign("foreign");
+  TraceSink sink(TlsServer(authority.Issue("DNS:localhost,IP:127.0.0.1")));
+  for (const TestAuthority* trusted : {&foreign, &authority}) {
+    OtlpOptions options = OptionsFor("https://" + sink.address());
+    options.root_certificates = trusted->cert();
+    OtlpExporter exporter(options);
+    Span::Root(&exporter, "step", SpanKind::kInternal).End();
+    if (trusted == &authority) {
+      EXPECT_TRUE(sink.WaitForSpans(1));
+    }
+  }
+  EXPECT_EQ(sink.spans().size(), 1u);
+}
+
+TEST(OtlpEndpoint, IsWhatGrpcConnectsTo) {
+  struct Case {
+    const char* text;
+    const char* target;
+    bool tls;
+  };
+  for (const Case& c :
+       {Case{"collector:4317", "collector:4317", false},
+        Case{"http://collector:4317", "collector:4317", false},
+        Case{"http://collector:4317/", "collector:4317", false},
+        Case{"https://collector:4317/v1", "collector:4317", true},
+        Case{"unix:/run/otlp.sock", "unix:/run/otlp.sock", false}, Case{"", "", false}}) {
+    const OtlpEndpoint endpoint = ParseOtlpEndpoint(c.text);
+    EXPECT_EQ(endpoint.target, c.target) << c.text;
+    EXPECT_EQ(endpoint.tls, c.tls) << c.text;
+  }
 }
 
 }  // namespace

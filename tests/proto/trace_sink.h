@@ -39,6 +39,15 @@ class TraceSink final : public opentelemetry::proto::collector::trace::v1::Trace
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
   }
+  // With TLS, on a port of this machine.
+  explicit TraceSink(const std::shared_ptr<grpc::ServerCredentials>& credentials) : held_(false) {
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort("127.0.0.1:0", credentials, &port);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+    address_ = "127.0.0.1:" + std::to_string(port);
+  }
   ~TraceSink() override {
     Release();
     server_->Shutdown();
@@ -93,7 +102,7 @@ class TraceSink final : public opentelemetry::proto::collector::trace::v1::Trace
  private:
   static constexpr std::chrono::seconds kPatience{10};
 
-  const std::string address_;
+  std::string address_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool held_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "client/rpc/grpc_connection.h"
@@ -106,6 +107,39 @@ TEST(Traces, AHitHasNoSolve) {
     ASSERT_TRUE(ComputeAs(FormatTraceparent(step.context()), fixture).ok());
   }
   EXPECT_THAT(NamesOf(sink.spans()), UnorderedElementsAre("step", kComputePlan, "store.look"));
+}
+
+TEST(Traces, WhoJoinsASolveHasALinkToTheCallThatBeganIt) {
+  TraceSink sink;
+  {
+    OtlpExporter tracer(OptionsFor(sink.address(), "stowaged"));
+    RpcFixture fixture(/*held=*/true, {}, PlanningOptions(), nullptr, Traced(&tracer));
+    const Span first = Span::Root(&tracer, "first", SpanKind::kClient);
+    const Span second = Span::Root(&tracer, "second", SpanKind::kClient);
+    std::thread leader(
+        [&] { EXPECT_TRUE(ComputeAs(FormatTraceparent(first.context()), fixture).ok()); });
+    EXPECT_TRUE(fixture.solver.WaitUntilStarted(1));
+    std::thread joiner(
+        [&] { EXPECT_TRUE(ComputeAs(FormatTraceparent(second.context()), fixture).ok()); });
+    while (fixture.metrics.flights_joined == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    fixture.solver.Release();
+    leader.join();
+    joiner.join();
+  }
+  const std::vector<SinkSpan> spans = sink.spans();
+  const SinkSpan* joined = Named(spans, "solve.joined");
+  ASSERT_NE(joined, nullptr);
+  const SinkSpan& first = *Named(spans, "first");
+  EXPECT_EQ(joined->trace_id(), Named(spans, "second")->trace_id());
+  ASSERT_EQ(joined->links_size(), 1);
+  EXPECT_EQ(joined->links(0).trace_id(), first.trace_id());
+  for (const SinkSpan& span : spans) {
+    if (span.span_id() != joined->links(0).span_id()) continue;
+    EXPECT_EQ(span.name(), kComputePlan);
+    EXPECT_EQ(span.parent_span_id(), first.span_id());
+  }
 }
 
 TEST(Traces, WhoIsNotSampledIsNotRecorded) {

@@ -7,6 +7,9 @@
 #include <deque>
 #include <mutex>
 #include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "server/entries/revisions.h"
 #include "server/service/plan_cache.h"
@@ -70,7 +73,8 @@ class RefresherTest : public ::testing::Test {
   CountingMetrics metrics_;
   std::mutex mutex_;
   std::deque<Refresher::Job> submitted_;
-  Refresher refresher_{RefresherOptions(), &store_, &solver_, &metrics_,
+  KeptSpans traced_;
+  Refresher refresher_{TracedBy(&traced_), &store_, &solver_, &metrics_,
                        [this](uint64_t, Refresher::Job job) {
                          std::lock_guard<std::mutex> lock(mutex_);
                          submitted_.push_back(std::move(job));
@@ -125,6 +129,15 @@ TEST_F(RefresherTest, PlansOfAnotherVersionAreUpgraded) {
   EXPECT_EQ(Now(asked)->plans[0].plan->provenance.solver_version, kSolverVersion);
   Answer(asked, 1);
   EXPECT_EQ(waiting(), 0u);
+  ASSERT_EQ(traced_.spans.size(), 1u);
+  const SpanRecord& span = traced_.spans[0];
+  EXPECT_EQ(span.name, "background.solve");
+  EXPECT_EQ(span.parent, SpanId{});
+  ASSERT_EQ(span.attributes.size(), 4u);
+  EXPECT_EQ(std::get<std::string>(span.attributes[0].second), asked->key.digest.ToHex());
+  EXPECT_EQ(std::get<int64_t>(span.attributes[1].second), kTight.value());
+  EXPECT_EQ(std::get<std::string>(span.attributes[2].second), "upgrade");
+  EXPECT_EQ(std::get<std::string>(span.attributes[3].second), "found");
 }
 
 TEST_F(RefresherTest, AnAnswerByKeyAloneUpgradesThem) {
