@@ -82,6 +82,8 @@ def check_values(render):
     assert container["image"] == "registry.example/stowaged:1.2.3" and pod["imagePullSecrets"] == [{"name": "pull"}]
     assert pod["nodeSelector"] == {"disk": "ssd"} and pod["tolerations"] == [{"operator": "Exists"}]
     assert manifests.settings(resources)["queue_limit"] == "16"
+    pinned = render("plain", {"image": {"repository": "registry.example/stowaged", "tag": "1.2.3", "digest": f"sha256:{'5e' * 32}"}})
+    assert manifests.stowaged_container(pinned)[1]["image"] == f"registry.example/stowaged@sha256:{'5e' * 32}"
     assert not manifests.of_kind(resources, "NetworkPolicy")
 
 
@@ -103,6 +105,7 @@ def check_refusals(render):
     import helm
     for values, word in (({}, "trustedNetwork"), ({"tokens": {"secretName": "t"}}, "TLS"),
                          ({"trustedNetwork": True, "settings": {"listen": "0.0.0.0:1"}}, "settings.listen"),
+                         ({"trustedNetwork": True, "image": {"repository": "r", "digest": "latest"}}, "digest"),
                          ({"trustedNetwork": True, "replica": 2}, "replica"), ({"trustedNetwork": True, "replicas": 0}, "replicas")):
         try:
             render(None, values)
