@@ -20,4 +20,9 @@ void RedisFaults::Next() {
   }
 }
 
+void RedisFaults::Mend() {
+  // Frozen, or killed.
+  while (step_ % 5 == 1 || step_ % 5 == 3) Next();
+}
+
 }  // namespace stowage

@@ -16,6 +16,8 @@ class RedisFaults {
 
   // The next of: frozen, thawed, killed, started, emptied.
   void Next();
+  // Goes on to where it runs.
+  void Mend();
 
  private:
   testing::RedisServer server_;

@@ -1,4 +1,5 @@
 // The load generator of the service: see README.md.
+#include <algorithm>
 #include <chrono>
 #include <climits>
 #include <cstdio>
@@ -17,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "solvers/base/flag_parser.h"
 #include "tests/bench/load/adversaries.h"
+#include "tests/bench/load/crash_load.h"
 #include "tests/bench/load/echo_server.h"
 #include "tests/bench/load/herd_load.h"
 #include "tests/bench/load/hit_load.h"
@@ -26,7 +28,8 @@
 #include "tests/server/store/redis_server.h"
 #include "tests/support/temporary_folder.h"
 
-ABSL_FLAG(std::string, scenario, "hits", "hits, herd, mixed, adversaries, lookups or drain");
+ABSL_FLAG(std::string, scenario, "hits",
+          "hits, herd, mixed, crashes, adversaries, lookups or drain");
 ABSL_FLAG(std::string, stowaged, STOWAGED_BINARY, "the service's binary");
 ABSL_FLAG(std::string, flags, "", "more flags for it, separated by spaces");
 ABSL_FLAG(int, stages, 50, "hits, herd: stages of the chain");
@@ -37,12 +40,16 @@ ABSL_FLAG(double, burst_seconds, 1, "hits: seconds with 16 in flight in a round"
 ABSL_FLAG(int, callers, 1000, "herd: callers at once");
 ABSL_FLAG(int, connections, 8, "herd: connections to each replica");
 ABSL_FLAG(int, replicas, 1, "herd: servers that the callers are spread over");
-ABSL_FLAG(double, seconds, 600, "mixed, adversaries, lookups: how long");
+ABSL_FLAG(double, seconds, 600, "mixed, crashes, adversaries, lookups: how long");
 ABSL_FLAG(int, filling, 700,
           "mixed: plans asked for first, so that what grows later is a leak; the cache of 4 MiB "
           "holds some "
           "500. 0.1 s each");
-ABSL_FLAG(int64_t, seed, 1, "mixed: of what is drawn");
+ABSL_FLAG(int64_t, seed, 1, "mixed, crashes: of what is drawn");
+ABSL_FLAG(double, pause_seconds, 3, "crashes: between two faults");
+ABSL_FLAG(double, calm_seconds, 15, "crashes: without faults, before all replicas are looked at");
+ABSL_FLAG(std::string, faketime, "",
+          "crashes: the library of libfaketime, for clocks that jump; empty for none");
 ABSL_FLAG(std::vector<std::string>, adversaries,
           std::vector<std::string>({"stuck", "lists", "flood"}),
           "adversaries: who acts beside the mixed load every other turn: stuck, lists, flood, "
@@ -135,6 +142,21 @@ absl::Status Run(const std::string& scenario) {
     options.seed = static_cast<uint64_t>(absl::GetFlag(FLAGS_seed));
     return RunMixed(options);
   }
+  if (scenario == "crashes") {
+    CrashOptions options;
+    options.stowaged = Command(redis);
+    options.replicas = std::max(absl::GetFlag(FLAGS_replicas), 2);
+    options.seconds = absl::GetFlag(FLAGS_seconds);
+    options.pause_seconds = absl::GetFlag(FLAGS_pause_seconds);
+    options.calm_seconds = absl::GetFlag(FLAGS_calm_seconds);
+    options.seed = static_cast<uint64_t>(absl::GetFlag(FLAGS_seed));
+    options.faketime = absl::GetFlag(FLAGS_faketime);
+    if (redis) {
+      options.break_shared = [&redis] { redis->Next(); };
+      options.mend_shared = [&redis] { redis->Mend(); };
+    }
+    return RunCrashes(options);
+  }
   if (scenario == "adversaries") {
     const std::vector<std::string> kinds = absl::GetFlag(FLAGS_adversaries);
     return RunAdversaries({kinds.begin(), kinds.end()}, false);
@@ -142,15 +164,16 @@ absl::Status Run(const std::string& scenario) {
   if (scenario == "lookups") return RunAdversaries({"lists"}, true);
   if (scenario == "drain") return RunDrain(Command(redis));
   return absl::InvalidArgumentError(
-      "--scenario must be hits, herd, mixed, adversaries, lookups or drain");
+      "--scenario must be hits, herd, mixed, crashes, adversaries, lookups or drain");
 }
 
 int Main(const std::vector<std::string>& arguments) {
   const std::vector<std::string> flags = {
-      "scenario", "stowaged",    "flags",         "stages",        "keys",
-      "rounds",   "calls",       "burst_seconds", "callers",       "connections",
-      "replicas", "seconds",     "filling",       "seed",          "redis",
-      "echo",     "adversaries", "turn_seconds",  "redis_delay_ms"};
+      "scenario",     "stowaged",    "flags",         "stages",         "keys",
+      "rounds",       "calls",       "burst_seconds", "callers",        "connections",
+      "replicas",     "seconds",     "filling",       "seed",           "redis",
+      "echo",         "adversaries", "turn_seconds",  "redis_delay_ms", "pause_seconds",
+      "calm_seconds", "faketime"};
   const absl::StatusOr<bool> help = ParseFlags(arguments, flags);
   if (help.ok() && *help) {
     std::printf("usage: service_load [flags]\n\n%s", FlagHelp(flags).c_str());
