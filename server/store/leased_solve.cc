@@ -13,7 +13,11 @@ Turn LeasedSolve::Take(const SolveQuestion& question, const std::function<bool()
                        LeaseWait* wait) {
   LeaseAnswer answer = lease_->Acquire(question);
   if (answer.state == LeaseState::kAlone) return Turn{SolveTurn::kSolve, nullptr};
-  if (answer.state == LeaseState::kFailed) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point now = Clock::now();
+  const bool failed = answer.state == LeaseState::kFailed;
+  const bool was_taken = wait->taken != Clock::time_point();
+  if (failed && !(was_taken && now < wait->taken + options_.lease_time)) {
     metrics_->Leased(LeaseOutcome::kFailed);
     return Turn{SolveTurn::kSolve, nullptr};
   }
@@ -25,8 +29,7 @@ Turn LeasedSolve::Take(const SolveQuestion& question, const std::function<bool()
     metrics_->Leased(LeaseOutcome::kGranted);
     return Turn{SolveTurn::kSolve, std::move(answer.held)};
   }
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point now = Clock::now();
+  if (!failed) wait->taken = now;
   if (wait->until == Clock::time_point()) {
     wait->until = now + options_.longest_wait;
     wait->pause = options_.first_pause;

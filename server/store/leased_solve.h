@@ -17,6 +17,9 @@ struct LeasedSolveOptions {
   std::chrono::nanoseconds longest_pause = std::chrono::milliseconds(200);
   // For another server's solve; after that this one solves it, too.
   std::chrono::nanoseconds longest_wait = std::chrono::minutes(10);
+  // How long a lease lives that nobody renews: where nobody can say, one that another server held a
+  // shorter time ago counts as held. So a store of leases that fails over has nobody solve twice.
+  std::chrono::nanoseconds lease_time = std::chrono::seconds(5);
 };
 
 enum class SolveTurn {
@@ -29,6 +32,7 @@ enum class SolveTurn {
 struct LeaseWait {
   std::chrono::nanoseconds pause{0};
   std::chrono::steady_clock::time_point until{};  // set once it waits
+  std::chrono::steady_clock::time_point taken{};  // when another server was last known to be at it
 };
 
 struct Turn {

@@ -13,10 +13,13 @@
 namespace stowage {
 namespace {
 
-// KEYS: lease. ARGV: token, milliseconds to live.
+// KEYS: lease. ARGV: token, milliseconds to live. One that Redis has lost, in a failover say, is taken again
+// unless another one has it by now.
 constexpr char kRenew[] = R"(
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+local there = redis.call('GET', KEYS[1])
+if there and there ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1
 )";
 
 // KEYS: lease. ARGV: token.
@@ -65,22 +68,36 @@ class RedisSolveLease::Renewals {
       name = held_[token];
       held_.erase(token);
     }
-    // Where it fails the lease ends by itself.
-    pool_->Run({{"EVAL", kRelease, "1", name, token}}).status().IgnoreError();
+    Delete(name, token);
   }
 
  private:
+  // Where it fails the lease ends by itself.
+  void Delete(const std::string& name, const std::string& token) {
+    pool_->Run({{"EVAL", kRelease, "1", name, token}}).status().IgnoreError();
+  }
+
   void Work() {
     std::unique_lock<std::mutex> lock(mutex_);
     while (!wake_.wait_for(lock, time_to_live_ / 3, [this] { return stopped_; })) {
+      const std::map<std::string, std::string> renewed = held_;
+      if (renewed.empty()) continue;
+      lock.unlock();
       std::vector<RedisCommand> commands;
-      for (const auto& [token, name] : held_) {
+      for (const auto& [token, name] : renewed) {
         commands.push_back({"EVAL", kRenew, "1", name, token, absl::StrCat(time_to_live_.count())});
       }
-      if (commands.empty()) continue;
-      lock.unlock();
       // What could not be renewed is tried again in time, or is lost.
       pool_->Run(commands).status().IgnoreError();
+      lock.lock();
+      // What was let go of meanwhile may have been taken again after that.
+      std::map<std::string, std::string> let_go;
+      for (const auto& [token, name] : renewed) {
+        if (held_.count(token) == 0) let_go[token] = name;
+      }
+      if (let_go.empty()) continue;
+      lock.unlock();
+      for (const auto& [token, name] : let_go) Delete(name, token);
       lock.lock();
     }
   }

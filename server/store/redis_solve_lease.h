@@ -2,7 +2,9 @@
 // thread of its own and deleted by whoever's token it is.
 //
 // A holder that dies loses it after the time to live. One Redis, one lease: there is no quorum of
-// several (a lease lost in a failover costs a second solve, nothing else).
+// several. A lease that is lost in a failover, because the replica had not heard of it, is taken again
+// by its holder's next renewal, within a third of the time to live, unless another server was
+// granted it in between: that costs a second solve, nothing else.
 #ifndef STOWAGE_SERVER_STORE_REDIS_SOLVE_LEASE_H_
 #define STOWAGE_SERVER_STORE_REDIS_SOLVE_LEASE_H_
 

@@ -125,11 +125,36 @@ TEST_F(LeasedSolveTest, WhenTheHolderDiesTheNextOneSolves) {
 }
 
 TEST_F(LeasedSolveTest, WhereNobodyCanSayItIsSolvedHere) {
-  ScriptedLease lease({LeaseState::kTaken, LeaseState::kFailed});
+  ScriptedLease lease({LeaseState::kFailed});
   const Turn turn = Await(&lease, kNever);
   EXPECT_EQ(turn.turn, SolveTurn::kSolve);
   EXPECT_EQ(turn.held, nullptr);
   EXPECT_EQ(Leases(LeaseOutcome::kFailed), 1);
+  EXPECT_EQ(lease.asked, 1);
+}
+
+TEST_F(LeasedSolveTest, WhereNobodyCanSayAnyMoreTheLeaseIsWaitedOut) {
+  options_.lease_time = milliseconds(30);
+  ScriptedLease lease({LeaseState::kTaken, LeaseState::kFailed});
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(Await(&lease, kNever).turn, SolveTurn::kSolve);
+  EXPECT_GE(std::chrono::steady_clock::now() - start, options_.lease_time);
+  EXPECT_EQ(Leases(LeaseOutcome::kFailed), 1);
+  EXPECT_GT(lease.asked, 3);
+}
+
+TEST_F(LeasedSolveTest, WhatIsFoundWhileNobodyCanSayIsFound) {
+  ScriptedLease lease({LeaseState::kTaken, LeaseState::kFailed});
+  EXPECT_EQ(Await(&lease, 3).turn, SolveTurn::kFound);
+  EXPECT_EQ(Leases(LeaseOutcome::kFailed), 0);
+}
+
+TEST_F(LeasedSolveTest, AFailoverHasNobodySolveTwice) {
+  ScriptedLease lease({LeaseState::kTaken, LeaseState::kFailed, LeaseState::kFailed,
+                       LeaseState::kFailed, LeaseState::kTaken, LeaseState::kGranted});
+  EXPECT_NE(Await(&lease, kNever).held, nullptr);
+  EXPECT_EQ(Leases(LeaseOutcome::kFailed), 0);
+  EXPECT_EQ(Leases(LeaseOutcome::kGranted), 1);
 }
 
 TEST_F(LeasedSolveTest, PatienceEnds) {

@@ -120,6 +120,20 @@ TEST_F(RedisLease, WhoLostItDoesNotDeleteAnothers) {
   EXPECT_EQ(a->Acquire(kQuestion).state, LeaseState::kTaken);
 }
 
+TEST_F(RedisLease, WhatRedisLostIsTakenAgainByItsHolder) {
+  const auto a = Lease(kShort);
+  LeaseAnswer held = a->Acquire(kQuestion);
+  ASSERT_EQ(held.state, LeaseState::kGranted);
+  server_.Ask({"FLUSHALL"});
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (LeasesThere() == 0 && std::chrono::steady_clock::now() < patience) {
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  EXPECT_EQ(Lease()->Acquire(kQuestion).state, LeaseState::kTaken);
+  held.held.reset();
+  EXPECT_EQ(LeasesThere(), 0);
+}
+
 TEST_F(RedisLease, WithoutRedisNobodyCanSay) {
   const auto a = Lease();
   const LeaseAnswer held = a->Acquire(kQuestion);
