@@ -98,7 +98,7 @@ void LogStart(const ServerConfig& config, const std::string& address, Log* log) 
 void WarnOfOpenRedis(const StoreConfig& config, Log* log) {
   if (!IsRedisOpen(config)) return;
   log->Write(LogLevel::kWarning, "redis_open", [&](LogLine* line) {
-    line->Add("host", config.redis->host_or_path);
+    line->Add("host", HostsOf(*config.redis).front().host);
     line->Add("reason", std::string("all who reach it may read, change and delete plans: set "
                                     "--redis_password_file, and keep it on a network of its own"));
   });

@@ -87,7 +87,9 @@ ABSL_FLAG(
     "for decisions.db beside plans.db, PATH.decisions for --store=sqlite:PATH, nowhere for memory");
 ABSL_FLAG(std::string, redis, "",
           "a Redis that servers share, behind memory and file: HOST:PORT, a socket's /PATH, or "
-          "redis://[[USER][:PASSWORD]@]HOST[:PORT][/DATABASE]; empty for none");
+          "redis://[[USER][:PASSWORD]@]HOST[:PORT][/DATABASE], or "
+          "redis+sentinel://[[USER][:PASSWORD]@]HOST[:PORT][,HOST[:PORT]...]/PRIMARY[/DATABASE]; "
+          "empty for none");
 ABSL_FLAG(std::string, redis_user, "", "user of it that the password is of; empty for the default");
 ABSL_FLAG(std::string, redis_password_file, "", "file that holds its password");
 ABSL_FLAG(

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "server/auth/tls_credentials.h"
@@ -128,10 +129,13 @@ absl::StatusOr<std::unique_ptr<PlanStore>> File(const StoreConfig& config, Serve
 }  // namespace
 
 bool IsRedisOpen(const StoreConfig& config) {
-  if (!config.redis || config.redis->port == 0 || !config.redis->password.empty()) return false;
-  const std::string& host = config.redis->host_or_path;
-  const bool is_ipv6 = host.find(':') != std::string::npos;
-  return !IsLocalAddress(is_ipv6 ? absl::StrCat("[", host, "]:0") : absl::StrCat(host, ":0"));
+  if (!config.redis || !config.redis->password.empty()) return false;
+  const std::vector<RedisHost> hosts = HostsOf(*config.redis);
+  return !std::all_of(hosts.begin(), hosts.end(), [](const RedisHost& host) {
+    const bool is_ipv6 = host.host.find(':') != std::string::npos;
+    return IsLocalAddress(is_ipv6 ? absl::StrCat("[", host.host, "]:0")
+                                  : absl::StrCat(host.host, ":0"));
+  });
 }
 
 bool MayLoseDecisions(const StoreConfig& config) {

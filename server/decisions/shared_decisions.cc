@@ -157,13 +157,14 @@ absl::Status RedisDecisions::Tell(const PlanKey& key, const std::vector<Decision
 }
 
 absl::Status RedisDecisions::Mark() {
+  failovers_ = pool_->failovers();
   return Run({"SET", mark_, "1", "PX", kMarkLivesMs}).status();
 }
 
 absl::StatusOr<bool> RedisDecisions::IsMarked() {
   const absl::StatusOr<RedisReply> reply = Run({"SET", mark_, "1", "XX", "PX", kMarkLivesMs});
   if (!reply.ok()) return reply.status();
-  return reply->kind != RedisReply::Kind::kNothing;
+  return reply->kind != RedisReply::Kind::kNothing && failovers_ == pool_->failovers();
 }
 
 }  // namespace stowage

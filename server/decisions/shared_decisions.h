@@ -2,7 +2,8 @@
 #ifndef STOWAGE_SERVER_DECISIONS_SHARED_DECISIONS_H_
 #define STOWAGE_SERVER_DECISIONS_SHARED_DECISIONS_H_
 
-#include <chrono>
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,7 +36,7 @@ class SharedDecisions {
 
   // Leaves a mark of this server, which goes when everything is lost.
   virtual absl::Status Mark() = 0;
-  // Whether the mark is there still.
+  // Whether the mark is there still, and nothing that was told after it may have been lost.
   virtual absl::StatusOr<bool> IsMarked() = 0;
 };
 
@@ -68,6 +69,9 @@ class RedisDecisions final : public SharedDecisions {
   const std::string mark_;
   const std::shared_ptr<RedisPool> pool_;
   ServerMetrics* const metrics_;
+  // Of the pool, by when the mark was made: a replica that became the primary may have the mark and
+  // lack what was told last.
+  std::atomic<int64_t> failovers_{0};
 };
 
 }  // namespace stowage

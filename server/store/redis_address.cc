@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 
 namespace stowage {
@@ -16,6 +18,7 @@ namespace {
 
 constexpr char kSchemeEnd[] = "://";
 constexpr int kDefaultPort = 6379;
+constexpr int kSentinelPort = 26379;
 
 absl::Status Wrong(absl::string_view what) { return absl::InvalidArgumentError(what); }
 
@@ -44,19 +47,20 @@ std::optional<std::string> Unescaped(absl::string_view text) {
   return plain;
 }
 
+constexpr char kSentinelScheme[] = "redis+sentinel";
+
 absl::Status CheckScheme(absl::string_view scheme) {
-  if (scheme == "redis") return absl::OkStatus();
+  if (scheme == "redis" || scheme == kSentinelScheme) return absl::OkStatus();
   if (scheme == "rediss") {
     return Wrong(
         "rediss:// wants TLS, which the Redis client of this server does not have: use redis:// "
         "to a TLS tunnel on this machine");
   }
-  if (scheme == "redis+sentinel" || scheme == "redis+cluster") {
-    return Wrong(absl::StrCat(scheme,
-                              ":// is not supported: name one server, or what leads to the "
-                              "primary, by redis://"));
+  if (scheme == "redis+cluster") {
+    return Wrong(
+        "redis+cluster:// is not supported: name one server, or what leads to the primary");
   }
-  return Wrong("the scheme of the URL must be redis");
+  return Wrong("the scheme of the URL must be redis or redis+sentinel");
 }
 
 absl::Status ParseUser(absl::string_view text, RedisAddress* address) {
@@ -76,23 +80,43 @@ absl::Status ParseUser(absl::string_view text, RedisAddress* address) {
 }
 
 // "host", "host:port", "[address]" or "[address]:port".
-absl::Status ParseHost(absl::string_view text, RedisAddress* address) {
+absl::Status ParseHost(absl::string_view text, int default_port, RedisHost* host) {
   size_t end = text.rfind(':');
   if (absl::StartsWith(text, "[")) {
     const size_t bracket = text.find(']');
     if (bracket == absl::string_view::npos) return Wrong("the URL lacks a ] after the address");
     end = bracket + 1;
-    address->host_or_path = std::string(text.substr(1, bracket - 1));
+    host->host = std::string(text.substr(1, bracket - 1));
   } else {
-    address->host_or_path = std::string(text.substr(0, end));
+    host->host = std::string(text.substr(0, end));
   }
-  if (address->host_or_path.empty()) return Wrong("the URL must have a host");
-  address->port = kDefaultPort;
+  if (host->host.empty()) return Wrong("the URL must have a host");
+  host->port = default_port;
   if (end == absl::string_view::npos || end == text.size()) return absl::OkStatus();
   const std::optional<int> port =
       text[end] == ':' ? ParsePort(text.substr(end + 1)) : std::optional<int>();
   if (!port) return Wrong("the port of the URL must be in [1, 65535]");
-  address->port = *port;
+  host->port = *port;
+  return absl::OkStatus();
+}
+
+absl::Status ParseHosts(absl::string_view text, int default_port, std::vector<RedisHost>* hosts) {
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    RedisHost host;
+    if (absl::Status status = ParseHost(part, default_port, &host); !status.ok()) return status;
+    hosts->push_back(std::move(host));
+  }
+  return absl::OkStatus();
+}
+
+// Takes the name of the primary off the start of what follows the hosts.
+absl::Status ParsePrimary(absl::string_view* path, RedisAddress* address) {
+  const size_t slash = path->find('/');
+  const std::optional<std::string> name = Unescaped(path->substr(0, slash));
+  if (!name) return Wrong("a % in the primary's name must have two hexadecimal digits");
+  if (name->empty()) return Wrong("the URL must name a primary after the sentinels: /PRIMARY");
+  address->primary = *name;
+  path->remove_prefix(slash == absl::string_view::npos ? path->size() : slash + 1);
   return absl::OkStatus();
 }
 
@@ -108,7 +132,9 @@ absl::Status ParseDatabase(absl::string_view text, RedisAddress* address) {
 
 absl::StatusOr<RedisAddress> ParseUrl(absl::string_view text) {
   const size_t end = text.find(kSchemeEnd);
-  if (absl::Status status = CheckScheme(text.substr(0, end)); !status.ok()) return status;
+  const absl::string_view scheme = text.substr(0, end);
+  if (absl::Status status = CheckScheme(scheme); !status.ok()) return status;
+  const bool has_sentinels = scheme == kSentinelScheme;
   absl::string_view rest = text.substr(end + sizeof kSchemeEnd - 1);
   if (rest.find_first_of("?#") != absl::string_view::npos) {
     return Wrong("the URL must end after the database; in a password ? is %3F and # is %23");
@@ -121,12 +147,20 @@ absl::StatusOr<RedisAddress> ParseUrl(absl::string_view text) {
     rest.remove_prefix(at + 1);
   }
   const size_t slash = rest.find('/');
-  if (slash != absl::string_view::npos) {
-    const absl::Status status = ParseDatabase(rest.substr(slash + 1), &address);
-    if (!status.ok()) return status;
-    rest = rest.substr(0, slash);
+  absl::string_view path = slash == absl::string_view::npos ? "" : rest.substr(slash + 1);
+  const absl::string_view hosts = rest.substr(0, slash);
+  if (has_sentinels) {
+    if (absl::Status status = ParsePrimary(&path, &address); !status.ok()) return status;
   }
-  if (absl::Status status = ParseHost(rest, &address); !status.ok()) return status;
+  if (absl::Status status = ParseDatabase(path, &address); !status.ok()) return status;
+  if (has_sentinels) {
+    if (absl::Status s = ParseHosts(hosts, kSentinelPort, &address.sentinels); !s.ok()) return s;
+    return address;
+  }
+  RedisHost host;
+  if (absl::Status status = ParseHost(hosts, kDefaultPort, &host); !status.ok()) return status;
+  address.host_or_path = host.host;
+  address.port = host.port;
   return address;
 }
 
@@ -147,11 +181,18 @@ absl::StatusOr<RedisAddress> ParseRedisAddress(const std::string& text) {
     host = host.substr(1, host.size() - 2);
   }
   if (host.empty() || absl::StrContains(host, "@")) {
-    return Wrong("must be HOST:PORT, the /PATH of a socket, or redis://HOST[:PORT][/DATABASE]");
+    return Wrong(
+        "must be HOST:PORT, the /PATH of a socket, or a URL as redis://HOST[:PORT][/DATABASE]");
   }
   address.host_or_path = host;
   address.port = *port;
   return address;
+}
+
+std::vector<RedisHost> HostsOf(const RedisAddress& address) {
+  if (!address.sentinels.empty()) return address.sentinels;
+  if (address.port == 0) return {};
+  return {{address.host_or_path, address.port}};
 }
 
 std::string WithoutPassword(const std::string& text) {

@@ -3,10 +3,16 @@
 #define STOWAGE_SERVER_STORE_REDIS_ADDRESS_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
 namespace stowage {
+
+struct RedisHost {
+  std::string host;
+  int port = 0;
+};
 
 struct RedisAddress {
   // A host's address or name, or the path of a unix socket. To resolve a name may take longer than
@@ -20,17 +26,25 @@ struct RedisAddress {
   // nothing, `password` holds.
   std::string password_file = "";
   int database = 0;
+  // Where there are any, host and port are where these say that the primary of this name is. They are
+  // asked without user and password.
+  std::vector<RedisHost> sentinels = {};
+  std::string primary = "";
 };
 
 // "host:port", "[address]:port", "/path/of/a/socket", or a URL:
 //
 //   redis://[[USER][:PASSWORD]@]HOST[:PORT][/DATABASE]
+//   redis+sentinel://[[USER][:PASSWORD]@]HOST[:PORT][,HOST[:PORT]...]/PRIMARY[/DATABASE]
 //
-// where HOST may be an address of IPv6 in brackets, PORT is 6379 unless it is said, DATABASE is 0, and what may not
-// stand in a URL is %XX in USER and PASSWORD. INVALID_ARGUMENT for anything else, with what is wrong and no part
-// that may be a password; also for the schemes of what is not there: rediss (TLS), redis+sentinel,
-// redis+cluster.
+// where HOST may be an address of IPv6 in brackets, PORT is 6379 unless it is said (26379 of a sentinel), DATABASE
+// is 0, PRIMARY is what sentinels call it, and what may not stand in a URL is %XX in USER, PASSWORD and PRIMARY.
+// INVALID_ARGUMENT for anything else, with what is wrong and no part that may be a password; also for the
+// schemes of what is not there: rediss (TLS), redis+cluster.
 absl::StatusOr<RedisAddress> ParseRedisAddress(const std::string& text);
+
+// The hosts that the address names; none of a unix socket.
+std::vector<RedisHost> HostsOf(const RedisAddress& address);
 
 // The text with *** for what may be a password, to be shown.
 std::string WithoutPassword(const std::string& text);

@@ -6,6 +6,8 @@
 namespace stowage {
 namespace {
 
+constexpr std::chrono::seconds kAskEvery{1};
+
 bool IsRefusedByReplica(const std::vector<RedisReply>& replies) {
   return std::any_of(replies.begin(), replies.end(), [](const RedisReply& reply) {
     return reply.kind == RedisReply::Kind::kError && reply.text == kReplicaRefuses;
@@ -14,7 +16,12 @@ bool IsRefusedByReplica(const std::vector<RedisReply>& replies) {
 
 }  // namespace
 
-RedisPool::RedisPool(const RedisOptions& options) : options_(options), breaker_(options.breaker) {}
+RedisPool::RedisPool(const RedisOptions& options)
+    : options_(options),
+      breaker_(options.breaker),
+      sentinels_(options.address.sentinels.empty()
+                     ? nullptr
+                     : std::make_unique<RedisSentinels>(options.address)) {}
 
 absl::StatusOr<std::vector<RedisReply>> RedisPool::Run(const std::vector<RedisCommand>& commands) {
   const Clock::time_point start = Clock::now();
@@ -43,7 +50,8 @@ absl::StatusOr<std::vector<RedisReply>> RedisPool::RunOn(Connection* connection,
                                                          const std::vector<RedisCommand>& commands,
                                                          Clock::time_point deadline) {
   // One that rested may have been closed meanwhile, by a restart or an idle limit.
-  const bool rested = *connection != nullptr && (*connection)->IsQuiet();
+  const bool rested =
+      *connection != nullptr && (*connection)->IsQuiet() && !HasLostItsPlace(deadline);
   if (!rested) {
     if (absl::Status opened = Open(connection, deadline); !opened.ok()) return opened;
   }
@@ -64,10 +72,45 @@ absl::StatusOr<std::vector<RedisReply>> RedisPool::RunOn(Connection* connection,
 }
 
 absl::Status RedisPool::Open(Connection* connection, Clock::time_point deadline) {
+  if (sentinels_) {
+    auto primary = sentinels_->Connect(deadline);
+    if (!primary.ok()) return primary.status();
+    NotePrimary(primary->where);
+    *connection = std::move(primary->connection);
+    return absl::OkStatus();
+  }
   auto opened = RedisConnection::Open(options_.address, deadline);
   if (!opened.ok()) return opened.status();
   *connection = *std::move(opened);
   return absl::OkStatus();
+}
+
+void RedisPool::NotePrimary(const std::string& where) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (primary_ == where) return;
+    const bool is_first = primary_.empty();
+    primary_ = where;
+    next_ask_ = Clock::now() + kAskEvery;
+    if (is_first) return;
+  }
+  ++failovers_;
+  DropResting();
+}
+
+bool RedisPool::HasLostItsPlace(Clock::time_point deadline) {
+  if (!sentinels_) return false;
+  const Clock::time_point now = Clock::now();
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (now < next_ask_) return false;
+    next_ask_ = now + kAskEvery;
+  }
+  // Sentinels that do not answer leave the call most of its time.
+  const absl::StatusOr<std::string> where = sentinels_->Where(now + (deadline - now) / 4);
+  if (!where.ok()) return false;
+  std::lock_guard<std::mutex> lock(mutex_);
+  return *where != primary_;
 }
 
 void RedisPool::DropResting() {

@@ -1,4 +1,5 @@
-// Connections to one Redis server for all threads of this one, behind a circuit breaker.
+// Connections to one Redis server for all threads of this one, behind a circuit breaker. Which server
+// that is, sentinels may say (redis_sentinel.h).
 //
 // Every call takes `timeout` at most, to connect and to wait for a free connection included, beside
 // what its bytes take at 8 MiB/s; and next to nothing while the breaker is open. (But see
@@ -6,17 +7,21 @@
 #ifndef STOWAGE_SERVER_STORE_REDIS_POOL_H_
 #define STOWAGE_SERVER_STORE_REDIS_POOL_H_
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "server/observe/server_metrics.h"
 #include "server/store/circuit_breaker.h"
 #include "server/store/redis_connection.h"
+#include "server/store/redis_sentinel.h"
 
 namespace stowage {
 
@@ -46,6 +51,10 @@ class RedisPool {
   // Whether the server is being left alone.
   bool resting() const { return breaker_.open(); }
 
+  // How often another server was found to be the primary. What the one before acknowledged last may
+  // have been lost then.
+  int64_t failovers() const { return failovers_; }
+
  private:
   using Clock = RedisConnection::Clock;
   using Connection = std::unique_ptr<RedisConnection>;
@@ -56,6 +65,10 @@ class RedisPool {
                                                 const std::vector<RedisCommand>& commands,
                                                 Clock::time_point deadline);
   absl::Status Open(Connection* connection, Clock::time_point deadline);
+  void NotePrimary(const std::string& where);
+  // Asks the sentinels once a second: a primary that was replaced may go on taking writes for many
+  // seconds, which will be lost, and grant leases that another one grants, too.
+  bool HasLostItsPlace(Clock::time_point deadline);
   void DropResting();
   // A connection that rests, or null where a new one may be opened; false when none came free.
   bool Take(Clock::time_point deadline, Connection* connection);
@@ -63,10 +76,14 @@ class RedisPool {
 
   const RedisOptions options_;
   CircuitBreaker breaker_;
+  const std::unique_ptr<RedisSentinels> sentinels_;  // null: none
+  std::atomic<int64_t> failovers_{0};
   std::mutex mutex_;
   std::condition_variable freed_;
   std::vector<Connection> resting_;
   int taken_ = 0;
+  std::string primary_;  // where the sentinels said last that it is
+  Clock::time_point next_ask_;
 };
 
 }  // namespace stowage

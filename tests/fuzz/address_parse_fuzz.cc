@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -35,11 +36,16 @@ void CheckRedis(const std::string& text) {
     Require(absl::IsInvalidArgument(address.status()), "bad text is a bad argument", text);
     return;
   }
-  Require(!address->host_or_path.empty(), "there is a host or a path", text);
-  Require(address->port >= 0 && address->port <= 65535, "a port is one", text);
-  Require((address->port == 0) == (text[0] == '/'), "a path has no port", text);
+  Require(address->sentinels.empty() == address->primary.empty(), "sentinels know a name", text);
+  Require(address->sentinels.empty() != address->host_or_path.empty(), "it is somewhere", text);
+  const std::vector<RedisHost> hosts = HostsOf(*address);
+  Require(hosts.empty() == (text[0] == '/'), "a path has no host", text);
+  for (const RedisHost& host : hosts) {
+    Require(!host.host.empty(), "a host has a name", text);
+    Require(host.port >= 1 && host.port <= 65535, "a port is one", text);
+  }
   Require(address->database >= 0, "a database is a number", text);
-  if (absl::StartsWith(text, "redis://")) return;
+  if (absl::StrContains(text, "://")) return;
   Require(address->user.empty() && address->password.empty() && address->database == 0,
           "what is no URL says nothing else", text);
 }

@@ -139,6 +139,8 @@ TEST_F(ConfigurationTest, WhatWouldBeOpenOrAbortIsRefusedWithTheReason) {
       {{"--redis=redis://u:" + std::string(kToken) + "@h #"},
        "--redis=redis://u:***@h #: must have no blank"},
       {{"--redis=redis://u@h"}, "has a user without a password"},
+      {{"--redis=redis+sentinel://u:" + std::string(kToken) + "@h,i"},
+       "u:***@h,i: the URL must name a primary"},
       {{"--redis=redis://:" + std::string(kToken) + "@h",
         "--redis_password_file=" + folder_.PathOf("tokens")},
        "has a password, and --redis_password_file another one"},
@@ -188,6 +190,7 @@ TEST_F(ConfigurationTest, WhatIsGuardedOrSaidToBeTrustedIsTaken) {
        "--redis_password_file=" + folder_.Write("password", kToken)},
       {"--redis=redis://stowage:" + std::string(kToken) + "@127.0.0.1:1/3",
        "--entry_key_file=" + folder_.Write("keys", std::string(64, 'a') + "\n")},
+      {"--redis=redis+sentinel://127.0.0.1:1,[::1]:2/plans/3"},
       {"--redis=redis://stowage@127.0.0.1:1",
        "--redis_password_file=" + folder_.Write("password", kToken)},
   };
@@ -314,9 +317,14 @@ TEST_F(ConfigurationTest, AStateFolderThatCannotBeIsRefusedWithTheReason) {
 TEST_F(ConfigurationTest, ARedisOfAnotherMachineWithoutAPasswordIsWarnedOf) {
   const std::string password = "--redis_password_file=" + folder_.Write("password", kToken);
   const std::vector<std::pair<std::vector<std::string>, bool>> cases = {
-      {{"--redis=192.0.2.1:6379"}, true},  {{"--redis=192.0.2.1:6379", password}, false},
-      {{"--redis=127.0.0.1:1"}, false},    {{"--redis=[::1]:1"}, false},
-      {{"--redis=[2001:db8::1]:1"}, true}, {{"--redis=/run/none"}, false},
+      {{"--redis=192.0.2.1:6379"}, true},
+      {{"--redis=192.0.2.1:6379", password}, false},
+      {{"--redis=127.0.0.1:1"}, false},
+      {{"--redis=[::1]:1"}, false},
+      {{"--redis=[2001:db8::1]:1"}, true},
+      {{"--redis=/run/none"}, false},
+      {{"--redis=redis+sentinel://127.0.0.1:1/plans"}, false},
+      {{"--redis=redis+sentinel://127.0.0.1:1,192.0.2.1:1/plans"}, true},
   };
   for (const auto& [flags, warned] : cases) {
     std::vector<std::string> all = Command({"--listen=127.0.0.1:0", "--metrics_listen="});

@@ -38,6 +38,27 @@ TEST(RedisAddress, IsAHostASocketOrAUrl) {
   }
 }
 
+TEST(RedisAddress, MayNameSentinels) {
+  const auto one = ParseRedisAddress("redis+sentinel://a/plans");
+  ASSERT_TRUE(one.ok()) << one.status();
+  ASSERT_EQ(one->sentinels.size(), 1u);
+  EXPECT_EQ(one->sentinels[0].host, "a");
+  EXPECT_EQ(one->sentinels[0].port, 26379);
+  EXPECT_EQ(one->primary, "plans");
+  EXPECT_EQ(one->database, 0);
+  const auto many = ParseRedisAddress("redis+sentinel://u:p%2F@a:1,[::1]:2,b/my%20plans/3");
+  ASSERT_TRUE(many.ok()) << many.status();
+  ASSERT_EQ(many->sentinels.size(), 3u);
+  EXPECT_EQ(many->sentinels[1].host, "::1");
+  EXPECT_EQ(many->sentinels[1].port, 2);
+  EXPECT_EQ(many->sentinels[2].host, "b");
+  EXPECT_EQ(many->sentinels[2].port, 26379);
+  EXPECT_EQ(many->user, "u");
+  EXPECT_EQ(many->password, "p/");
+  EXPECT_EQ(many->primary, "my plans");
+  EXPECT_EQ(many->database, 3);
+}
+
 TEST(RedisAddress, WhatIsWrongIsSaidAndNoPassword) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "must be HOST:PORT"},
@@ -46,9 +67,16 @@ TEST(RedisAddress, WhatIsWrongIsSaidAndNoPassword) {
       {"cache:65536", "must be HOST:PORT"},
       {"u:secret@cache:1", "must be HOST:PORT"},
       {"rediss://u:secret@cache", "wants TLS"},
-      {"redis+sentinel://u:secret@cache", "is not supported"},
+      {"redis+sentinel://u:secret@cache", "must name a primary after the sentinels"},
+      {"redis+sentinel://u:secret@cache/", "must name a primary after the sentinels"},
+      {"redis+sentinel://u:secret@cache/%2", "two hexadecimal digits"},
+      {"redis+sentinel://u:secret@cache,/plans", "must have a host"},
+      {"redis+sentinel://u:secret@/plans", "must have a host"},
+      {"redis+sentinel://a,b:0/plans", "the port of the URL must be in [1, 65535]"},
+      {"redis+sentinel://a/plans/x", "the database of the URL must be a number"},
+      {"redis://a,b:x", "the port of the URL must be in [1, 65535]"},
       {"redis+cluster://cache", "is not supported"},
-      {"http://u:secret@cache", "the scheme of the URL must be redis"},
+      {"http://u:secret@cache", "the scheme of the URL must be redis or"},
       {"redis://", "must have a host"},
       {"redis://u:secret@", "must have a host"},
       {"redis://:6379", "must have a host"},

@@ -1,11 +1,15 @@
 #include "tests/server/store/redis_server.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
 #include <utility>
 
@@ -78,9 +82,51 @@ std::shared_ptr<RedisPool> RedisServer::Pool() const {
   return std::make_shared<RedisPool>(options());
 }
 
-RedisReply RedisServer::Ask(const RedisCommand& command) const {
+RedisReply RedisServer::Ask(const RedisCommand& command) const { return AskAt(address(), command); }
+
+int FreePort() {
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in name{};
+  name.sin_family = AF_INET;
+  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof name;
+  if (bind(listener, reinterpret_cast<sockaddr*>(&name), size) != 0) std::abort();
+  if (getsockname(listener, reinterpret_cast<sockaddr*>(&name), &size) != 0) std::abort();
+  close(listener);
+  return ntohs(name.sin_port);
+}
+
+std::vector<std::string> ReplicatedAt(int port, std::vector<std::string> arguments) {
+  for (const char* argument : {"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1",
+                               "--bind", "127.0.0.1", "--port"}) {
+    arguments.push_back(argument);
+  }
+  arguments.push_back(std::to_string(port));
+  return arguments;
+}
+
+RedisSentinel::RedisSentinel(int primary_port, int quorum) : port_(FreePort()) {
+  std::ofstream(folder_ / "sentinel.conf")
+      << "port " << port_ << "\nbind 127.0.0.1\ndir " << folder_.path()
+      << "\nsentinel monitor plans 127.0.0.1 " << primary_port << " " << quorum
+      << "\nsentinel down-after-milliseconds plans 500\nsentinel failover-timeout plans 3000\n";
+  process_ = std::make_unique<ChildProcess>(
+      std::vector<std::string>{REDIS_SERVER_BINARY, folder_ / "sentinel.conf", "--sentinel"});
+  const std::string output = process_->ReadUntil("+monitor master plans");
+  if (output.find("+monitor master") == std::string::npos) {
+    std::cerr << "redis-server --sentinel did not start:\n" << output;
+    std::abort();
+  }
+}
+
+void RedisSentinel::Kill() {
+  process_->Signal(SIGKILL);
+  process_->Wait();
+}
+
+RedisReply AskAt(const RedisAddress& address, const RedisCommand& command) {
   const auto deadline = RedisConnection::Clock::now() + std::chrono::seconds(10);
-  auto connection = RedisConnection::Open(address(), deadline);
+  auto connection = RedisConnection::Open(address, deadline);
   if (!connection.ok()) std::abort();
   auto replies = (*connection)->Run({command}, deadline, size_t{64} << 20);
   if (!replies.ok()) std::abort();

@@ -41,6 +41,30 @@ class RedisServer {
   std::unique_ptr<ChildProcess> process_;
 };
 
+// A port of 127.0.0.1 that was free a moment ago.
+int FreePort();
+
+// The arguments of a server that takes its part in replication without delays, on that port.
+std::vector<std::string> ReplicatedAt(int port, std::vector<std::string> arguments = {});
+
+// A sentinel of the primary called "plans", which finds it dead within half a second once `quorum`
+// sentinels do. Not thread-safe.
+class RedisSentinel {
+ public:
+  RedisSentinel(int primary_port, int quorum);
+
+  void Kill();
+  RedisHost host() const { return {"127.0.0.1", port_}; }
+
+ private:
+  const TemporaryFolder folder_;
+  const int port_;
+  std::unique_ptr<ChildProcess> process_;
+};
+
+// The one reply of the server at that address. Aborts without one.
+RedisReply AskAt(const RedisAddress& address, const RedisCommand& command);
+
 // Skips all tests of the binary, and says so, where there is no redis-server.
 void SkipWithoutRedis();
 

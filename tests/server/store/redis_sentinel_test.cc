@@ -1,0 +1,177 @@
+// A primary with a replica and three sentinels: what a failover costs, and what it must not.
+#include "server/store/redis_sentinel.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "server/decisions/shared_decisions.h"
+#include "server/store/redis_plan_store.h"
+#include "server/store/redis_solve_lease.h"
+#include "tests/server/store/entries.h"
+#include "tests/server/store/redis_server.h"
+#include "tests/server/support/counting_metrics.h"
+
+namespace stowage::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+const PlanKey kKey = KeyOf("a");
+const SolveQuestion kQuestion{kKey, Bytes(100)};
+
+const bool kSkips = (SkipWithoutRedis(), true);
+
+bool Await(const std::function<bool()>& holds) {
+  const Clock::time_point patience = Clock::now() + std::chrono::seconds(40);
+  while (!holds()) {
+    if (Clock::now() > patience) return false;
+    std::this_thread::sleep_for(milliseconds(20));
+  }
+  return true;
+}
+
+RedisAddress AddressOf(const RedisHost& host) {
+  RedisAddress address;
+  address.host_or_path = host.host;
+  address.port = host.port;
+  return address;
+}
+
+bool IsPrimary(const RedisServer& server) {
+  return server.Ask({"ROLE"}).list.front().text == "master";
+}
+
+class RedisFailover : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(Await([this] { return HasReplica(*primary_); }));
+    for (int i = 0; i < 3; ++i) sentinels_.push_back(std::make_unique<RedisSentinel>(port_, 2));
+    for (const auto& sentinel : sentinels_) {
+      ASSERT_TRUE(Await([&sentinel] { return Knows(*sentinel, "sentinels", 2); }));
+      ASSERT_TRUE(Await([&sentinel] { return Knows(*sentinel, "replicas", 1); }));
+    }
+    options_.address.primary = "plans";
+    for (const auto& sentinel : sentinels_) {
+      options_.address.sentinels.push_back(sentinel->host());
+    }
+    options_.timeout = std::chrono::seconds(2);
+    options_.breaker.longest_pause = milliseconds(200);
+  }
+
+  // Connected, and has all that was written.
+  static bool HasReplica(const RedisServer& server) {
+    const RedisReply role = server.Ask({"ROLE"});
+    if (role.list.front().text != "master" || role.list[2].list.empty()) return false;
+    return server.Ask({"WAIT", "1", "5000"}).integer == 1;
+  }
+  static bool Knows(const RedisSentinel& sentinel, const std::string& what, size_t count) {
+    const RedisReply known = AskAt(AddressOf(sentinel.host()), {"SENTINEL", what, "plans"});
+    return known.list.size() == count;
+  }
+
+  const int port_ = FreePort();
+  std::unique_ptr<RedisServer> primary_ = std::make_unique<RedisServer>(ReplicatedAt(port_));
+  RedisServer replica_{
+      ReplicatedAt(FreePort(), {"--replicaof", "127.0.0.1", std::to_string(port_)})};
+  std::vector<std::unique_ptr<RedisSentinel>> sentinels_;
+  RedisOptions options_;
+  CountingMetrics metrics_;
+};
+
+TEST_F(RedisFailover, AKilledPrimaryCostsAWhileAndNoWrongAnswer) {
+  const auto pool = std::make_shared<RedisPool>(options_);
+  RedisPlanStore store({}, pool, &metrics_);
+  RedisDecisions decisions("stowage", pool, &metrics_);
+  // Outlives the failover without a renewal, too.
+  RedisLeaseOptions lease_options;
+  lease_options.time_to_live = std::chrono::seconds(60);
+  RedisSolveLease lease(lease_options, pool);
+  ASSERT_TRUE(store.Put(kKey, EntryOf("a", 0, 3)).ok());
+  ASSERT_TRUE(decisions.Mark().ok());
+  EXPECT_TRUE(*decisions.IsMarked());
+  LeaseAnswer held = lease.Acquire(kQuestion);
+  ASSERT_EQ(held.state, LeaseState::kGranted);
+  ASSERT_TRUE(HasReplica(*primary_));
+
+  sentinels_[0]->Kill();  // the one that was asked
+  primary_->Kill();
+  std::atomic<bool> over{false};
+  std::thread reader([&] {
+    while (!over) {
+      const auto entry = store.Get(kKey, Access::kLookup);
+      EXPECT_TRUE(entry == nullptr || entry->generation == 3);
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+  });
+  const auto other_pool = std::make_shared<RedisPool>(options_);
+  RedisSolveLease other(lease_options, other_pool);
+  int failed = 0;
+  EXPECT_TRUE(Await([&] {
+    const LeaseState state = other.Acquire(kQuestion).state;
+    EXPECT_NE(state, LeaseState::kGranted);
+    failed += state == LeaseState::kFailed ? 1 : 0;
+    return state == LeaseState::kTaken;
+  }));
+  EXPECT_GT(failed, 0) << "the primary was dead";
+  EXPECT_TRUE(Await([&] { return store.Put(KeyOf("b"), EntryOf("b")).ok(); }));
+  over = true;
+  reader.join();
+
+  EXPECT_TRUE(IsPrimary(replica_));
+  EXPECT_NE(store.Get(kKey, Access::kLookup), nullptr) << "it was replicated";
+  EXPECT_EQ(replica_.Ask({"EXISTS", RedisKeys("stowage").Plan(KeyOf("b"))}).integer, 1);
+  EXPECT_EQ(pool->failovers(), 1);
+  EXPECT_EQ(other_pool->failovers(), 0) << "it knew no other primary";
+  // What was decided last may be lost though the mark is there: it is to be told again.
+  EXPECT_EQ(*decisions.IsMarked(), false);
+  EXPECT_TRUE(decisions.Mark().ok());
+  EXPECT_TRUE(*decisions.IsMarked());
+  held.held.reset();
+  EXPECT_EQ(other.Acquire(kQuestion).state, LeaseState::kGranted);
+}
+
+TEST_F(RedisFailover, APrimaryThatBecomesAReplicaIsLeft) {
+  const auto pool = std::make_shared<RedisPool>(options_);
+  RedisPlanStore store({}, pool, &metrics_);
+  ASSERT_TRUE(store.Put(kKey, EntryOf("a")).ok());
+  const RedisReply asked =
+      AskAt(AddressOf(sentinels_[1]->host()), {"SENTINEL", "FAILOVER", "plans"});
+  ASSERT_EQ(asked.text, "OK");
+  // Writes all the time; what is acknowledged by the new primary stays.
+  int64_t generation = 1;
+  EXPECT_TRUE(Await([&] {
+    if (store.Put(kKey, EntryOf("a", 0, generation + 1)).ok()) ++generation;
+    return pool->failovers() == 1;
+  }));
+  EXPECT_TRUE(Await([&] {
+    const auto there = store.Get(kKey, Access::kPeek);
+    return there && store.Put(kKey, EntryOf("a", 0, there->generation + 1)).ok();
+  }));
+  EXPECT_TRUE(IsPrimary(replica_));
+  EXPECT_EQ(replica_.Ask({"HGET", RedisKeys("stowage").Plan(kKey), "g"}).text,
+            std::to_string(store.Get(kKey, Access::kPeek)->generation));
+}
+
+TEST_F(RedisFailover, WithoutAPrimaryThatIsKnownThereIsNone) {
+  RedisOptions options = options_;
+  options.address.primary = "others";
+  const absl::Status unknown = RedisPool(options).Ping();
+  EXPECT_TRUE(absl::IsUnavailable(unknown)) << unknown;
+  EXPECT_NE(unknown.message().find("knows no primary of that name"), absl::string_view::npos);
+  // A sentinel that is behind, and names what is none (any more).
+  primary_->Ask({"REPLICAOF", "127.0.0.1", "1"});
+  const absl::Status none = RedisPool(options_).Ping();
+  EXPECT_TRUE(absl::IsUnavailable(none)) << none;
+  EXPECT_NE(none.message().find("is no primary now"), absl::string_view::npos) << none;
+}
+
+}  // namespace
+}  // namespace stowage::testing
