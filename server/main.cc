@@ -99,8 +99,10 @@ void WarnOfOpenRedis(const StoreConfig& config, Log* log) {
   if (!IsRedisOpen(config)) return;
   log->Write(LogLevel::kWarning, "redis_open", [&](LogLine* line) {
     line->Add("host", HostsOf(*config.redis).front().host);
-    line->Add("reason", std::string("all who reach it may read, change and delete plans: set "
-                                    "--redis_password_file, and keep it on a network of its own"));
+    line->Add("reason",
+              std::string("all who reach it may read, change and delete plans: set "
+                          "--redis_password_file or --redis_cert, and keep it on a network "
+                          "of its own"));
   });
 }
 

@@ -62,7 +62,7 @@ const std::vector<Folder>& Folders() {
       {"server/entries", {"server/observe", "solvers", "solvers/model", "solvers/schedule"}},
       {"server/store",
        {"server/entries", "server/observe", "solvers/model", "solvers/schedule", "<hiredis>",
-        "<sqlite>"}},
+        "<openssl>", "<sqlite>"}},
       {"server/runtime", {"server/entries", "server/observe", "solvers/model"}},
       {"server/decisions",
        {"server/entries", "server/observe", "server/store", "solvers/model", "solvers/schedule"}},
@@ -258,11 +258,12 @@ std::set<std::string> UsersOf(const std::string& library) {
   return users;
 }
 
-// One file hashes, one shakes hands to find out what is wrong, one looks into certificates.
-TEST(Layers, ThreeFilesKnowTheCryptographyLibrary) {
+// One file hashes, one shakes hands to find out what is wrong, one looks into certificates, one talks to
+// Redis.
+TEST(Layers, FourFilesKnowTheCryptographyLibrary) {
   EXPECT_EQ(UsersOf("<openssl>"),
             (std::set<std::string>{"client/rpc/tls_probe.cc", "server/auth/certificate_check.cc",
-                                   "solvers/model/digest.cc"}));
+                                   "server/store/redis_tls.cc", "solvers/model/digest.cc"}));
 }
 
 TEST(Layers, OneFileKnowsTheRedisLibrary) {

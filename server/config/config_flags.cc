@@ -87,11 +87,16 @@ ABSL_FLAG(
     "for decisions.db beside plans.db, PATH.decisions for --store=sqlite:PATH, nowhere for memory");
 ABSL_FLAG(std::string, redis, "",
           "a Redis that servers share, behind memory and file: HOST:PORT, a socket's /PATH, or "
-          "redis://[[USER][:PASSWORD]@]HOST[:PORT][/DATABASE], or "
+          "redis://[[USER][:PASSWORD]@]HOST[:PORT][/DATABASE], rediss:// for TLS, or "
           "redis+sentinel://[[USER][:PASSWORD]@]HOST[:PORT][,HOST[:PORT]...]/PRIMARY[/DATABASE]; "
           "empty for none");
 ABSL_FLAG(std::string, redis_user, "", "user of it that the password is of; empty for the default");
 ABSL_FLAG(std::string, redis_password_file, "", "file that holds its password");
+ABSL_FLAG(std::string, redis_ca, "",
+          "PEM file of authorities of its certificate, with rediss://; empty for the system's");
+ABSL_FLAG(std::string, redis_cert, "",
+          "PEM file of this server's certificate for it; empty for none");
+ABSL_FLAG(std::string, redis_key, "", "PEM file of that one's private key");
 ABSL_FLAG(
     std::string, entry_key_file, "",
     "file of secret keys, a line of 64 hexadecimal digits each: what servers share in Redis is "
@@ -170,6 +175,9 @@ const std::vector<std::string>& FlagNames() {
                                                                  "redis",
                                                                  "redis_user",
                                                                  "redis_password_file",
+                                                                 "redis_ca",
+                                                                 "redis_cert",
+                                                                 "redis_key",
                                                                  "entry_key_file",
                                                                  "redis_timeout",
                                                                  "redis_ttl",

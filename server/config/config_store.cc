@@ -1,6 +1,7 @@
 #include "server/config/config_store.h"
 
 #include <string>
+#include <utility>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/ascii.h"
@@ -13,6 +14,7 @@
 #include "server/config/state_folder.h"
 #include "server/entries/entry_keys.h"
 #include "server/store/redis_keys.h"
+#include "server/store/redis_tls.h"
 
 namespace stowage {
 namespace {
@@ -55,6 +57,32 @@ absl::Status ReadDecisions(const ConfigSources& sources, StoreConfig* config) {
   return CheckFolder(sources, "decisions_file", file, file);
 }
 
+// With the files of TLS, if it is of TLS.
+absl::Status ReadRedisTls(const ConfigSources& sources, RedisAddress* address) {
+  const RedisTlsFiles files{absl::GetFlag(FLAGS_redis_ca), absl::GetFlag(FLAGS_redis_cert),
+                            absl::GetFlag(FLAGS_redis_key)};
+  const std::pair<const char*, std::string> named[] = {
+      {"redis_ca", files.ca}, {"redis_cert", files.cert}, {"redis_key", files.key}};
+  for (const auto& [flag, file] : named) {
+    if (file.empty()) continue;
+    if (address == nullptr || !address->tls) {
+      return FlagError(sources, flag, file, "needs --redis=rediss://");
+    }
+    if (const auto text = ReadSmallFile(file); !text.ok()) {
+      return FlagError(sources, flag, file, std::string(text.status().message()));
+    }
+  }
+  if (files.cert.empty() != files.key.empty()) {
+    return FlagError(sources, "redis_cert", files.cert, "and --redis_key need each other");
+  }
+  if (address == nullptr || !address->tls) return absl::OkStatus();
+  if (const auto usable = RedisTls::Make(files, "localhost"); !usable.ok()) {
+    return FlagError(sources, "redis_ca", files.ca, std::string(usable.status().message()));
+  }
+  address->tls = files;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::optional<RedisAddress>> Redis(const ConfigSources& sources) {
   const std::string text = absl::GetFlag(FLAGS_redis);
   const std::string password_file = absl::GetFlag(FLAGS_redis_password_file);
@@ -65,7 +93,10 @@ absl::StatusOr<std::optional<RedisAddress>> Redis(const ConfigSources& sources) 
   if (!user.empty() && password_file.empty()) {
     return FlagError(sources, "redis_user", user, "needs --redis_password_file");
   }
-  if (text.empty()) return std::optional<RedisAddress>();
+  if (text.empty()) {
+    if (absl::Status tls = ReadRedisTls(sources, nullptr); !tls.ok()) return tls;
+    return std::optional<RedisAddress>();
+  }
   absl::StatusOr<RedisAddress> address = ParseRedisAddress(text);
   const auto wrong = [&](const std::string& rule) {
     return FlagError(sources, "redis", WithoutPassword(text), rule);
@@ -90,6 +121,7 @@ absl::StatusOr<std::optional<RedisAddress>> Redis(const ConfigSources& sources) 
     address->password_file = password_file;
   }
   if (!user.empty()) address->user = user;
+  if (absl::Status tls = ReadRedisTls(sources, &*address); !tls.ok()) return tls;
   return std::optional<RedisAddress>(*std::move(address));
 }
 

@@ -130,6 +130,7 @@ absl::StatusOr<std::unique_ptr<PlanStore>> File(const StoreConfig& config, Serve
 
 bool IsRedisOpen(const StoreConfig& config) {
   if (!config.redis || !config.redis->password.empty()) return false;
+  if (config.redis->tls && !config.redis->tls->cert.empty()) return false;
   const std::vector<RedisHost> hosts = HostsOf(*config.redis);
   return !std::all_of(hosts.begin(), hosts.end(), [](const RedisHost& host) {
     const bool is_ipv6 = host.host.find(':') != std::string::npos;

@@ -44,7 +44,8 @@ struct Stores {
 };
 
 // Whether everyone who reaches its host may read and write the Redis: it is of another machine, and
-// has no password. (What goes there is plain text also where it has one.)
+// this server shows it neither a password nor a certificate. (Without TLS what goes there is plain text
+// also where it has a password.)
 bool IsRedisOpen(const StoreConfig& config);
 
 // Whether what administrators decide lies where it may be lost while plans that it is about are not: in

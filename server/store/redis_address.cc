@@ -1,5 +1,6 @@
 #include "server/store/redis_address.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -47,20 +48,28 @@ std::optional<std::string> Unescaped(absl::string_view text) {
   return plain;
 }
 
-constexpr char kSentinelScheme[] = "redis+sentinel";
+struct Scheme {
+  const char* name;
+  bool has_sentinels;
+  bool is_tls;
+};
 
-absl::Status CheckScheme(absl::string_view scheme) {
-  if (scheme == "redis" || scheme == kSentinelScheme) return absl::OkStatus();
-  if (scheme == "rediss") {
-    return Wrong(
-        "rediss:// wants TLS, which the Redis client of this server does not have: use redis:// "
-        "to a TLS tunnel on this machine");
+constexpr std::array<Scheme, 4> kSchemes = {{
+    {"redis", false, false},
+    {"rediss", false, true},
+    {"redis+sentinel", true, false},
+    {"rediss+sentinel", true, true},
+}};
+
+absl::StatusOr<Scheme> SchemeOf(absl::string_view name) {
+  for (const Scheme& scheme : kSchemes) {
+    if (name == scheme.name) return scheme;
   }
-  if (scheme == "redis+cluster") {
+  if (name == "redis+cluster") {
     return Wrong(
         "redis+cluster:// is not supported: name one server, or what leads to the primary");
   }
-  return Wrong("the scheme of the URL must be redis or redis+sentinel");
+  return Wrong("the scheme of the URL must be redis, rediss, redis+sentinel or rediss+sentinel");
 }
 
 absl::Status ParseUser(absl::string_view text, RedisAddress* address) {
@@ -132,14 +141,14 @@ absl::Status ParseDatabase(absl::string_view text, RedisAddress* address) {
 
 absl::StatusOr<RedisAddress> ParseUrl(absl::string_view text) {
   const size_t end = text.find(kSchemeEnd);
-  const absl::string_view scheme = text.substr(0, end);
-  if (absl::Status status = CheckScheme(scheme); !status.ok()) return status;
-  const bool has_sentinels = scheme == kSentinelScheme;
+  const absl::StatusOr<Scheme> scheme = SchemeOf(text.substr(0, end));
+  if (!scheme.ok()) return scheme.status();
   absl::string_view rest = text.substr(end + sizeof kSchemeEnd - 1);
   if (rest.find_first_of("?#") != absl::string_view::npos) {
     return Wrong("the URL must end after the database; in a password ? is %3F and # is %23");
   }
   RedisAddress address;
+  if (scheme->is_tls) address.tls.emplace();
   const size_t at = rest.rfind('@');
   if (at != absl::string_view::npos) {
     const absl::Status status = ParseUser(rest.substr(0, at), &address);
@@ -149,11 +158,11 @@ absl::StatusOr<RedisAddress> ParseUrl(absl::string_view text) {
   const size_t slash = rest.find('/');
   absl::string_view path = slash == absl::string_view::npos ? "" : rest.substr(slash + 1);
   const absl::string_view hosts = rest.substr(0, slash);
-  if (has_sentinels) {
+  if (scheme->has_sentinels) {
     if (absl::Status status = ParsePrimary(&path, &address); !status.ok()) return status;
   }
   if (absl::Status status = ParseDatabase(path, &address); !status.ok()) return status;
-  if (has_sentinels) {
+  if (scheme->has_sentinels) {
     if (absl::Status s = ParseHosts(hosts, kSentinelPort, &address.sentinels); !s.ok()) return s;
     return address;
   }

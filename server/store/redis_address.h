@@ -2,6 +2,7 @@
 #ifndef STOWAGE_SERVER_STORE_REDIS_ADDRESS_H_
 #define STOWAGE_SERVER_STORE_REDIS_ADDRESS_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,13 @@ namespace stowage {
 struct RedisHost {
   std::string host;
   int port = 0;
+};
+
+// PEM files, read again for each new connection.
+struct RedisTlsFiles {
+  std::string ca;    // authorities of servers' certificates; empty: those of the system
+  std::string cert;  // of this client, with its chain; empty: none
+  std::string key;
 };
 
 struct RedisAddress {
@@ -30,17 +38,21 @@ struct RedisAddress {
   // asked without user and password.
   std::vector<RedisHost> sentinels = {};
   std::string primary = "";
+  // Where there is one, all connections are of TLS, and the certificate of whoever is connected to must be for
+  // its host as it is written, or as a sentinel wrote it.
+  std::optional<RedisTlsFiles> tls = std::nullopt;
 };
 
 // "host:port", "[address]:port", "/path/of/a/socket", or a URL:
 //
 //   redis://[[USER][:PASSWORD]@]HOST[:PORT][/DATABASE]
 //   redis+sentinel://[[USER][:PASSWORD]@]HOST[:PORT][,HOST[:PORT]...]/PRIMARY[/DATABASE]
+//   rediss://, rediss+sentinel://: the same with TLS
 //
 // where HOST may be an address of IPv6 in brackets, PORT is 6379 unless it is said (26379 of a sentinel), DATABASE
 // is 0, PRIMARY is what sentinels call it, and what may not stand in a URL is %XX in USER, PASSWORD and PRIMARY.
 // INVALID_ARGUMENT for anything else, with what is wrong and no part that may be a password; also for the
-// schemes of what is not there: rediss (TLS), redis+cluster.
+// scheme of what is not there: redis+cluster.
 absl::StatusOr<RedisAddress> ParseRedisAddress(const std::string& text);
 
 // The hosts that the address names; none of a unix socket.

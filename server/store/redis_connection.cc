@@ -166,8 +166,28 @@ absl::StatusOr<std::unique_ptr<RedisConnection>> RedisConnection::Open(const Red
   // A peer that vanished without a word is noticed while the connection rests. On a unix socket
   // the call fails, and hiredis would then refuse to use it.
   if (!is_path) redisEnableKeepAlive(context);
+  if (address.tls) {
+    if (absl::Status tls = connection->StartTls(address, deadline); !tls.ok()) return tls;
+  }
   if (absl::Status known = connection->Introduce(address, deadline); !known.ok()) return known;
   return connection;
+}
+
+absl::Status RedisConnection::StartTls(const RedisAddress& address, Clock::time_point deadline) {
+  auto tls = RedisTls::Make(*address.tls, address.host_or_path);
+  if (!tls.ok()) return tls.status();
+  tls_ = *std::move(tls);
+  while (true) {
+    const absl::StatusOr<bool> done = tls_->ShakeHands();
+    // Where it failed, the server is told why.
+    const absl::Status sent = SendSealed(&deadline);
+    if (!done.ok()) return done.status();
+    if (!sent.ok()) return sent;
+    if (*done) return absl::OkStatus();
+    const absl::StatusOr<absl::string_view> bytes = Receive(&deadline);
+    if (!bytes.ok()) return bytes.status();
+    tls_->Receive(*bytes);
+  }
 }
 
 absl::Status RedisConnection::Introduce(const RedisAddress& address, Clock::time_point deadline) {
@@ -196,7 +216,11 @@ absl::StatusOr<std::vector<RedisReply>> RedisConnection::Run(
     const std::vector<RedisCommand>& commands, Clock::time_point deadline, size_t largest) {
   std::string bytes;
   for (const RedisCommand& command : commands) AppendFormatted(command, &bytes);
-  if (absl::Status sent = Send(bytes, &deadline); !sent.ok()) return sent;
+  if (tls_) {
+    if (absl::Status said = tls_->Say(bytes); !said.ok()) return said;
+  }
+  const absl::Status sent = tls_ ? SendSealed(&deadline) : Send(bytes, &deadline);
+  if (!sent.ok()) return sent;
   std::vector<RedisReply> replies;
   while (replies.size() < commands.size()) {
     void* raw = nullptr;
@@ -210,7 +234,7 @@ absl::StatusOr<std::vector<RedisReply>> RedisConnection::Run(
     if (context_->reader->len > largest) {
       return absl::ResourceExhaustedError("a reply of Redis is over the limit");
     }
-    if (absl::Status received = Receive(&deadline); !received.ok()) return received;
+    if (absl::Status received = ReceiveReplies(&deadline); !received.ok()) return received;
   }
   return replies;
 }
@@ -232,18 +256,37 @@ absl::Status RedisConnection::Send(const std::string& bytes, Clock::time_point* 
   return absl::OkStatus();
 }
 
-absl::Status RedisConnection::Receive(Clock::time_point* deadline) {
-  std::array<char, 64 << 10> buffer;
+absl::Status RedisConnection::SendSealed(Clock::time_point* deadline) {
+  return Send(tls_->ToSend(), deadline);
+}
+
+absl::Status RedisConnection::ReceiveReplies(Clock::time_point* deadline) {
+  const absl::StatusOr<absl::string_view> bytes = Receive(deadline);
+  if (!bytes.ok()) return bytes.status();
+  absl::string_view of_replies = *bytes;
+  std::string opened;
+  if (tls_) {
+    tls_->Receive(*bytes);
+    if (absl::Status heard = tls_->Hear(&opened); !heard.ok()) return heard;
+    if (absl::Status sent = SendSealed(deadline); !sent.ok()) return sent;
+    of_replies = opened;
+  }
+  if (of_replies.empty()) return absl::OkStatus();
+  const int fed = redisReaderFeed(context_->reader, of_replies.data(), of_replies.size());
+  return fed == REDIS_OK ? absl::OkStatus() : Broken();
+}
+
+absl::StatusOr<absl::string_view> RedisConnection::Receive(Clock::time_point* deadline) {
+  constexpr size_t kRoom = size_t{64} << 10;
+  received_.resize(kRoom);
   while (true) {
     // The wait comes first: a reply is hardly ever there yet, and a trickle of bytes without an end
     // has a deadline, too.
     if (absl::Status ready = WaitFor(POLLIN, *deadline); !ready.ok()) return ready;
-    const ssize_t size = recv(context_->fd, buffer.data(), buffer.size(), MSG_DONTWAIT);
+    const ssize_t size = recv(context_->fd, received_.data(), received_.size(), MSG_DONTWAIT);
     if (size > 0) {
       *deadline += TimeOf(size, kLeastRate);
-      const bool fed =
-          redisReaderFeed(context_->reader, buffer.data(), static_cast<size_t>(size)) == REDIS_OK;
-      return fed ? absl::OkStatus() : Broken();
+      return absl::string_view(received_.data(), static_cast<size_t>(size));
     }
     if (size == 0) return Broken();
     if (errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK) return Broken();

@@ -2,7 +2,7 @@
 //
 // The only file that includes hiredis is redis_connection.cc. hiredis connects, formats and parses;
 // bytes are sent and received here: its own calls bound each read, not the whole reply, and raise
-// SIGPIPE.
+// SIGPIPE. Of TLS (redis_tls.h) they are what is sealed.
 #ifndef STOWAGE_SERVER_STORE_REDIS_CONNECTION_H_
 #define STOWAGE_SERVER_STORE_REDIS_CONNECTION_H_
 
@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/store/redis_address.h"
+#include "server/store/redis_tls.h"
 
 struct redisContext;
 
@@ -45,7 +46,7 @@ class RedisConnection {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Connected, authenticated, in its database. UNAVAILABLE with the reason.
+  // Connected, by TLS where the address says so, authenticated, in its database. UNAVAILABLE with the reason.
   static absl::StatusOr<std::unique_ptr<RedisConnection>> Open(const RedisAddress& address,
                                                                Clock::time_point deadline);
   ~RedisConnection();
@@ -71,13 +72,20 @@ class RedisConnection {
 
   explicit RedisConnection(redisContext* context) : context_(context) {}
 
+  absl::Status StartTls(const RedisAddress& address, Clock::time_point deadline);
   absl::Status Introduce(const RedisAddress& address, Clock::time_point deadline);
-  // Both move the deadline.
+  // All move the deadline.
   absl::Status Send(const std::string& bytes, Clock::time_point* deadline);
-  absl::Status Receive(Clock::time_point* deadline);
+  absl::Status SendSealed(Clock::time_point* deadline);  // what TLS has to say
+  // What has come, some bytes at least, as it came.
+  absl::StatusOr<absl::string_view> Receive(Clock::time_point* deadline);
+  // What of it is of replies is handed to the parser.
+  absl::Status ReceiveReplies(Clock::time_point* deadline);
   absl::Status WaitFor(short events, Clock::time_point deadline);
 
   std::unique_ptr<redisContext, Free> context_;
+  std::unique_ptr<RedisTls> tls_;  // null: none
+  std::string received_;           // room for it
 };
 
 }  // namespace stowage

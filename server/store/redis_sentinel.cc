@@ -20,6 +20,7 @@ absl::StatusOr<RedisHost> RedisSentinels::Ask(const RedisHost& sentinel,
   RedisAddress address;
   address.host_or_path = sentinel.host;
   address.port = sentinel.port;
+  address.tls = address_.tls;
   const auto connection = RedisConnection::Open(address, deadline);
   if (!connection.ok()) return connection.status();
   const auto replies = (*connection)

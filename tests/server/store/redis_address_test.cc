@@ -59,6 +59,21 @@ TEST(RedisAddress, MayNameSentinels) {
   EXPECT_EQ(many->database, 3);
 }
 
+TEST(RedisAddress, MayBeOfTls) {
+  EXPECT_FALSE(ParseRedisAddress("redis://a")->tls.has_value());
+  EXPECT_FALSE(ParseRedisAddress("redis+sentinel://a/plans")->tls.has_value());
+  const auto one = ParseRedisAddress("rediss://u:p@a/2");
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_TRUE(one->tls.has_value());
+  EXPECT_EQ(one->host_or_path, "a");
+  EXPECT_EQ(one->port, 6379);
+  EXPECT_EQ(one->database, 2);
+  const auto many = ParseRedisAddress("rediss+sentinel://a,b/plans");
+  ASSERT_TRUE(many.ok()) << many.status();
+  EXPECT_TRUE(many->tls.has_value());
+  EXPECT_EQ(many->sentinels.size(), 2u);
+}
+
 TEST(RedisAddress, WhatIsWrongIsSaidAndNoPassword) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "must be HOST:PORT"},
@@ -66,7 +81,7 @@ TEST(RedisAddress, WhatIsWrongIsSaidAndNoPassword) {
       {"cache:0", "must be HOST:PORT"},
       {"cache:65536", "must be HOST:PORT"},
       {"u:secret@cache:1", "must be HOST:PORT"},
-      {"rediss://u:secret@cache", "wants TLS"},
+      {"redis+tls://u:secret@cache", "the scheme of the URL must be redis, rediss,"},
       {"redis+sentinel://u:secret@cache", "must name a primary after the sentinels"},
       {"redis+sentinel://u:secret@cache/", "must name a primary after the sentinels"},
       {"redis+sentinel://u:secret@cache/%2", "two hexadecimal digits"},
@@ -76,7 +91,7 @@ TEST(RedisAddress, WhatIsWrongIsSaidAndNoPassword) {
       {"redis+sentinel://a/plans/x", "the database of the URL must be a number"},
       {"redis://a,b:x", "the port of the URL must be in [1, 65535]"},
       {"redis+cluster://cache", "is not supported"},
-      {"http://u:secret@cache", "the scheme of the URL must be redis or"},
+      {"http://u:secret@cache", "the scheme of the URL must be redis, rediss,"},
       {"redis://", "must have a host"},
       {"redis://u:secret@", "must have a host"},
       {"redis://:6379", "must have a host"},
