@@ -59,6 +59,8 @@ absl::StatusOr<StepReport> Agent::FinishStep(Batch batch, const AddedGradients& 
   const std::optional<StepFailure> failure = GetStepFailure(failed);
   const bool immovable = failure && failure->fault == StepFault::kImmovable;
   if (!absl::IsResourceExhausted(failed) && !immovable) return failed;
+  // It was none of the plan's instructions.
+  if (!failure && !added.Parameters().empty()) return failed;
   arenas_.Release();
   const stowage::Profile& known = by.profile ? *by.profile : *by.shapes;
   PlanOptions options;

@@ -2,6 +2,7 @@
 
 #include <ATen/Functions.h>
 #include <ATen/SequenceNumber.h>
+#include <ATen/TensorOperators.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -751,7 +752,14 @@ absl::Status PlanCursor::Backward() {
     if (!roots.empty()) RunBackwardFrom(std::move(roots), std::move(gradients));
     if (failure_.ok()) failure_ = Finish();
   } catch (...) {
-    if (failure_.ok()) failure_ = CurrentInstructionFailure(plan_->schedule, next_, Runner());
+    if (failure_.ok() && next_ < plan_->schedule.size()) {
+      failure_ = CurrentInstructionFailure(plan_->schedule, next_, Runner());
+    } else if (failure_.ok()) {
+      // What others do then, as c10d's Reducer, which waits for other ranks: the plan has no part in it.
+      failure_ = absl::InternalError(
+          CurrentExceptionToStatus("the end of the backward", absl::StatusCode::kInternal)
+              .message());
+    }
   }
   return failure_;
 }

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/engine.h>
 #include <torch/torch.h>
 
 #include <random>
@@ -12,6 +13,7 @@
 #include <variant>
 
 #include "client/torch/execute/plain_step.h"
+#include "client/torch/execute/step_failure.h"
 #include "client/torch/memory/memory_meter.h"
 #include "client/torch/model/batch_shape.h"
 #include "client/torch/model/model_state.h"
@@ -281,6 +283,30 @@ TEST_P(ChainExecutorTest, AnyExceptionLeavesACleanState) {
   network.model.ZeroGradients();
   EXPECT_EQ(PlainStep(network.model, network.input, network.target, meter_).value().loss, loss);
   EXPECT_EQ(GradientDigest(network.model), gradients);
+}
+
+// As c10d's Reducer, which waits there for other ranks. The plan has no part in it, also where it is memory that they lack.
+TEST_P(ChainExecutorTest, WhatOthersDoAtTheEndOfTheBackwardMayFail) {
+  auto executor = Make(StoreAllSchedule(chain_));
+  const at::Tensor parameter = network_.model.parameters().front();
+  for (const bool is_memory : {false, true}) {
+    Rewind();
+    const auto hook = parameter.register_hook([is_memory](const at::Tensor& gradient) {
+      torch::autograd::Engine::get_default_engine().queue_callback([is_memory] {
+        if (is_memory) C10_THROW_ERROR(OutOfMemoryError, "of another rank");
+        throw std::runtime_error("of another rank");
+      });
+      return gradient;
+    });
+    const absl::Status status = executor->Step(network_.input, network_.target).status();
+    parameter.remove_hook(hook);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("the end of the backward: of another rank"));
+    EXPECT_FALSE(GetStepFailure(status));
+    ExpectStateUntouched();
+  }
+  ExpectLikePlain(executor.get());
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, ChainExecutorTest, testing::Values("cpu", "test", "cuda"),
