@@ -8,6 +8,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,8 +20,17 @@
 namespace stowage {
 namespace {
 
+// Not of LibTorch's allocator, whose memory is what profiles measure: a group's threads let go of what they have carried
+// some time after its work is done.
+at::Tensor Uncounted(int64_t numbers, c10::ScalarType type) {
+  const size_t bytes = static_cast<size_t>(numbers) * c10::elementSize(type);
+  void* const data = ::operator new(bytes);
+  return at::from_blob(
+      data, {numbers}, [](void* made) { ::operator delete(made); }, type);
+}
+
 at::Tensor BytesOf(const std::string& text) {
-  at::Tensor bytes = at::empty({static_cast<int64_t>(text.size())}, at::kByte);
+  at::Tensor bytes = Uncounted(static_cast<int64_t>(text.size()), at::kByte);
   if (!text.empty()) std::memcpy(bytes.data_ptr(), text.data(), text.size());
   return bytes;
 }
@@ -30,7 +40,7 @@ std::string TextOf(const at::Tensor& bytes) {
 }
 
 at::Tensor NumbersOf(const std::vector<int64_t>& values) {
-  at::Tensor numbers = at::empty({static_cast<int64_t>(values.size())}, at::kLong);
+  at::Tensor numbers = Uncounted(static_cast<int64_t>(values.size()), at::kLong);
   std::copy(values.begin(), values.end(), numbers.data_ptr<int64_t>());
   return numbers;
 }
@@ -90,7 +100,7 @@ class GroupAgreement : public PlanAgreement {
     std::vector<int64_t> greatest = mine;
     const absl::Status status = Tried([&] {
       at::Tensor own = NumbersOf(mine);
-      const at::Tensor theirs = at::empty_like(own);
+      const at::Tensor theirs = Uncounted(own.numel(), at::kLong);
       UpTheTree(
           [&](int child) {
             Receive(theirs, child);
@@ -108,7 +118,8 @@ class GroupAgreement : public PlanAgreement {
 
   absl::Status Say(uint32_t word) override {
     return Tried([&] {
-      std::vector<at::Tensor> tensors = {at::full({1}, static_cast<int64_t>(word), at::kInt)};
+      std::vector<at::Tensor> tensors = {Uncounted(1, at::kInt)};
+      tensors.front().fill_(static_cast<int64_t>(word));
       c10d::AllreduceOptions options;
       options.reduceOp = c10d::ReduceOp::BOR;
       Word said;
@@ -182,7 +193,7 @@ class GroupAgreement : public PlanAgreement {
   std::string ReceiveText(int rank) const {
     const at::Tensor length = NumbersOf({0});
     Receive(length, rank);
-    const at::Tensor bytes = at::empty({length.item<int64_t>()}, at::kByte);
+    const at::Tensor bytes = Uncounted(length.item<int64_t>(), at::kByte);
     Receive(bytes, rank);
     return TextOf(bytes);
   }
@@ -192,7 +203,7 @@ class GroupAgreement : public PlanAgreement {
     const at::Tensor length = NumbersOf({static_cast<int64_t>(text.size())});
     BroadcastTensor(length);
     const at::Tensor bytes =
-        rank_ == 0 ? BytesOf(text) : at::empty({length.item<int64_t>()}, at::kByte);
+        rank_ == 0 ? BytesOf(text) : Uncounted(length.item<int64_t>(), at::kByte);
     BroadcastTensor(bytes);
     return TextOf(bytes);
   }

@@ -62,19 +62,8 @@ std::vector<at::Tensor> AddedGradients::Parameters() const {
   return parameters;
 }
 
-LeavingGradients::LeavingGradients(const std::vector<at::Tensor>& parameters) {
-  for (const at::Tensor& parameter : parameters) {
-    Left left{parameter, torch::autograd::impl::grad_accumulator(parameter),
-              MakeNode<GradientSink>(parameter)};
-    torch::autograd::impl::set_grad_accumulator(parameter, WeakNode(left.sink));
-    left_.push_back(std::move(left));
-  }
-}
-
-LeavingGradients::~LeavingGradients() {
-  for (const Left& left : left_) {
-    torch::autograd::impl::set_grad_accumulator(left.parameter, WeakNode(left.accumulator));
-  }
-}
+LeavingGradients::LeavingGradients(const std::vector<at::Tensor>& parameters)
+    : sinks_(parameters,
+             [](const at::Tensor& parameter) { return MakeNode<GradientSink>(parameter); }) {}
 
 }  // namespace stowage

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "client/torch/base/autograd_node.h"
+#include "client/torch/execute/accumulator_stand_ins.h"
 
 namespace stowage {
 
@@ -42,18 +43,11 @@ class AddedGradients {
 class LeavingGradients {
  public:
   explicit LeavingGradients(const std::vector<at::Tensor>& parameters);
-  ~LeavingGradients();
   LeavingGradients(const LeavingGradients&) = delete;
   LeavingGradients& operator=(const LeavingGradients&) = delete;
 
  private:
-  struct Left {
-    at::Tensor parameter;
-    NodePtr accumulator;  // its own
-    NodePtr sink;
-  };
-
-  std::vector<Left> left_;
+  AccumulatorStandIns sinks_;
 };
 
 }  // namespace stowage

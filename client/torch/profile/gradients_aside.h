@@ -6,15 +6,18 @@
 #include <cstddef>
 #include <vector>
 
+#include "client/torch/execute/accumulator_stand_ins.h"
 #include "client/torch/model/model_tensors.h"
 
 namespace stowage {
 
-// Lays the gradients of a model aside for a while. Giving it new ones is the caller's: that can run
-// out of memory, and a constructor that throws would never put the old ones back.
+// Lays the gradients of a model aside for a while, and with them the hooks of those who exchange them with other ranks:
+// what is measured meanwhile is no step of theirs. Giving it new gradients is the caller's: that can run out of memory,
+// and a constructor that throws would never put the old ones back.
 class GradientsAside {
  public:
-  explicit GradientsAside(const ModelTensors& model) : parameters_(model.parameters()) {
+  explicit GradientsAside(const ModelTensors& model)
+      : parameters_(model.parameters()), accumulators_(parameters_, AccumulatorWithoutHooks) {
     gradients_.reserve(parameters_.size());
     for (const at::Tensor& parameter : parameters_) {
       gradients_.push_back(parameter.grad());
@@ -29,6 +32,7 @@ class GradientsAside {
 
  private:
   std::vector<at::Tensor> parameters_;
+  AccumulatorStandIns accumulators_;
   std::vector<at::Tensor> gradients_;
 };
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "client/agent/agreed_terms.h"
+#include "client/torch/memory/tracking_allocator.h"
 #include "solvers/model/field_error.h"
 #include "tests/client/agent/gloo_group.h"
 
@@ -128,6 +129,22 @@ TEST(GroupAgreement, ARankThatDoesNotComeIsGivenUp) {
       },
       std::chrono::seconds(5));
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+}
+
+// The group's threads let go of what they carried when they like; a profile that is measured meanwhile sees none of it.
+TEST(GroupAgreement, TakesNoMemoryOfTheAllocator) {
+  OnGlooRanks(1, [](int, Group group) {
+    const auto agreement = MakeGroupAgreement(std::move(group)).value();
+    TrackingAllocator* const memory = TrackingAllocator::Get();
+    const Bytes before = memory->current();
+    memory->ResetPeak();
+    ASSERT_TRUE(agreement->Gather(std::string(1000, 'a')).ok());
+    ASSERT_TRUE(agreement->Broadcast(std::string(1000, 'a')).ok());
+    ASSERT_TRUE(agreement->Greatest(std::vector<int64_t>(100)).ok());
+    ASSERT_TRUE(agreement->Say(1).ok());
+    ASSERT_TRUE(agreement->Hear().ok());
+    EXPECT_EQ(memory->peak(), before);
+  });
 }
 
 TEST(GroupAgreement, WantsAGroup) {

@@ -2,17 +2,23 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "client/torch/base/autograd_node.h"
+#include "client/torch/execute/plain_step.h"
 #include "client/torch/model/model_state.h"
 #include "client/torch/model/state_digest.h"
 #include "client/torch/offload/execution_device.h"
+#include "client/torch/profile/graph_profiler.h"
 #include "tests/client/device/training_devices.h"
 #include "tests/client/torch/test_networks.h"
 
@@ -288,6 +294,45 @@ TEST_P(ChainProfilerTest, OutOfMemoryBeforeTheFirstPassLosesNoGradient) {
   device_.ClearLimit();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
   EXPECT_EQ(GradientDigest(network.model), gradients);
+}
+
+class CountingHook : public torch::autograd::FunctionPostHook {
+ public:
+  explicit CountingHook(int* calls) : calls_(calls) {}
+  torch::autograd::variable_list operator()(const torch::autograd::variable_list& outputs,
+                                            const torch::autograd::variable_list&) override {
+    ++*calls_;
+    return outputs;
+  }
+
+ private:
+  int* const calls_;
+};
+
+// Those that c10d's Reducer has on gradient accumulators: what is measured is no step of other ranks.
+TEST_P(ChainProfilerTest, HooksOnAccumulatorsAreCalledInStepsAlone) {
+  const TestNetwork network = Network("tied");
+  std::vector<NodePtr> accumulators;
+  int calls = 0;
+  for (const at::Tensor& parameter : network.model.parameters()) {
+    accumulators.push_back(torch::autograd::impl::grad_accumulator(parameter));
+    accumulators.back()->add_post_hook(std::make_unique<CountingHook>(&calls));
+  }
+  const auto step = [&] {
+    const auto report = PlainStep(network.model, network.input, network.target,
+                                  StepMeters(device_.meter(), device_.execution));
+    EXPECT_TRUE(report.ok()) << report.status();
+    return std::exchange(calls, 0);
+  };
+  EXPECT_EQ(step(), static_cast<int>(accumulators.size()));
+  ProfileOptions timed = Options();
+  timed.repeats = 3;
+  ProfiledChain(network, timed);
+  const auto graph =
+      ProfileGraph(network.model.InLine(), {network.input}, network.target, BytesOnly());
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(calls, 0);
+  EXPECT_EQ(step(), static_cast<int>(accumulators.size()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, ChainProfilerTest, testing::Values("cpu", "test", "cuda"),
