@@ -117,9 +117,10 @@ void SetLink(const std::vector<int64_t>& slowest, Device* device) {
 }
 
 // Of what must be the same on all ranks. Links need not be: two of one kind may lie in different classes.
-Digest KeyOf(Profile profile) {
+Digest KeyOf(const AgreedTerms& terms) {
+  Profile profile = terms.profile;
   WriteLink(nullptr, kAllHostMemory, &profile.device);
-  return MakePlanKey(profile, {}).digest;
+  return Sha256(MakePlanKey(profile, {}).digest.ToBinary() + terms.version);
 }
 
 // What ranks say first, of equal length whatever they train: whether one failed, and a digest of which the greatest of all
@@ -201,15 +202,15 @@ absl::Status AgreeOnDigest(PlanAgreement* agreement, const absl::StatusOr<Digest
 absl::StatusOr<AgreedTerms> AgreeOnTerms(PlanAgreement* agreement,
                                          const absl::StatusOr<AgreedTerms>& mine) {
   const absl::StatusOr<Digest> key =
-      mine.ok() ? absl::StatusOr<Digest>(KeyOf(mine->profile)) : mine.status();
+      mine.ok() ? absl::StatusOr<Digest>(KeyOf(*mine)) : mine.status();
   std::vector<int64_t> head = HeadOf(key);
   head.push_back(mine.ok() ? -mine->budget.value() : std::numeric_limits<int64_t>::min());
   const absl::StatusOr<std::vector<int64_t>> heads = agreement->Greatest(head);
   if (!heads.ok()) return heads.status();
   const absl::Status same = CheckHeads(agreement, key, *heads, [agreement](int rank) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("rank ", rank, " trains another network, batch or environment than rank ",
-                     agreement->rank()));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "rank ", rank, " trains another network or batch than rank ", agreement->rank(),
+        ", or in another environment, or by another version of Stowage"));
   });
   if (!same.ok()) return same;
   AgreedTerms agreed = *mine;

@@ -14,6 +14,7 @@
 #include "solvers/model/digest.h"
 #include "solvers/model/problem.h"
 #include "solvers/model/units.h"
+#include "solvers/planner.h"
 
 namespace stowage {
 
@@ -35,10 +36,12 @@ struct AgreedTerms {
   // unless all have one.
   Profile profile;
   Bytes budget;  // the least
+  // Of Stowage: ranks of different ones would read what they tell each other differently.
+  std::string version = kSolverVersion;
 };
 
 // All ranks at once, each with its own. FAILED_PRECONDITION if they train different things: their
-// structure or environment differs.
+// structure, environment or version of Stowage differs.
 absl::StatusOr<AgreedTerms> AgreeOnTerms(PlanAgreement* agreement,
                                          const absl::StatusOr<AgreedTerms>& mine);
 

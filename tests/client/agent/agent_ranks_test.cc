@@ -261,6 +261,21 @@ TEST_F(AgentRanksTest, RanksThatTrainDifferentThingsAreTold) {
   });
 }
 
+TEST_F(AgentRanksTest, RanksOfDifferentVersionsAreTold) {
+  for (const int other : {0, 1, 2}) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    OnAllRanks([&](int rank) {
+      const auto agreement = Join(rank);
+      AgreedTerms terms{FakeProfile(FakeBatch(4), CostSource::kMeasured), Bytes(1000)};
+      if (rank == other) terms.version = "0.0.1";
+      const absl::Status status = AgreeOnTerms(agreement->get(), terms).status();
+      EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+      EXPECT_THAT(std::string(status.message()), HasSubstr("another version of Stowage"));
+    });
+  }
+}
+
 // One rank runs out of memory: all go on by a smaller plan, from the same step on.
 TEST_F(AgentRanksTest, AllSwitchAtAnAgreedStep) {
   std::vector<Digest> digests[kRanks];
