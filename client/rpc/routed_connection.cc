@@ -143,9 +143,10 @@ class RoutedConnection : public PlanConnection {
   }
 
   absl::StatusOr<PlanPage> ListPlans(const ListQuery& query, const CallOptions& options) override {
-    return Route(keyless_, options, [&](PlanConnection* to, const CallOptions& limited) {
-      return to->ListPlans(query, limited);
-    });
+    return Route(query.key.value_or(keyless_), options,
+                 [&](PlanConnection* to, const CallOptions& limited) {
+                   return to->ListPlans(query, limited);
+                 });
   }
 
   absl::Status ChangePlan(const PlanRevision& revision, RevisionAction action,

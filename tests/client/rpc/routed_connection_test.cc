@@ -214,6 +214,15 @@ TEST_F(RoutedConnectionTest, WhatHasNoKeyGoesToOneReplicaOfTheConnectionsOwn) {
   EXPECT_EQ(firsts.size(), 3u);
 }
 
+TEST_F(RoutedConnectionTest, AListOfOneKeyIsItsReplicas) {
+  ListQuery query;
+  for (int i = 0; i < 20; ++i) {
+    query.key = PlanKey{kEncodingVersion, Sha256(absl::StrCat(i))};
+    EXPECT_EQ(AskedBy([&] { connection_->ListPlans(query, {}).status().IgnoreError(); }),
+              std::vector<std::string>{OrderOf(*query.key).front()});
+  }
+}
+
 TEST_F(RoutedConnectionTest, WhatHasNoKeyGoesToTheFirstThatAnswers) {
   IsAway("a:1");
   IsAway("b:1");
