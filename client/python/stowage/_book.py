@@ -58,7 +58,7 @@ class Report:
             threading.Thread(target=self._send, args=(failed,), name="stowage-report", daemon=True).start()
 
     def _send(self, failed: Callable[[str], None]) -> None:
-        took = {
+        took: Dict[str, Any] = {
             **self._copied,
             "step_time_ns": int(statistics.median(self._times_ns)),
             "peak_bytes": int(statistics.median(self._peaks_bytes)),

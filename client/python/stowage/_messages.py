@@ -53,8 +53,10 @@ def capabilities_request() -> service.GetCapabilitiesRequest:
     return service.GetCapabilitiesRequest()
 
 
-def get_plan_request(key: str, budget_bytes: int, job: str) -> service.GetPlanRequest:
-    return service.GetPlanRequest(keys=[_key(key)], budget={"bytes": budget_bytes}, job=job)
+def get_plan_request(key: str, budget_bytes: int, job: str, held: Optional[Plan] = None) -> service.GetPlanRequest:
+    """``held``: a plan that the caller has, whose schedule is not to be sent again."""
+    digest = b"" if held is None else bytes.fromhex(held.digest)
+    return service.GetPlanRequest(keys=[_key(key)], budget={"bytes": budget_bytes}, job=job, held_digest=digest)
 
 
 def compute_plan_request(profile: Profile, budget_bytes: int, options: Options, job: str) -> service.ComputePlanRequest:
@@ -84,8 +86,14 @@ _SOURCES = {
 }
 
 
-def cached_plan(response: service.GetPlanResponse) -> Reply:
-    return Reply(_fields(response.plan), _digits(response.key), "cache", response.profile_wanted)
+def cached_plan(response: service.GetPlanResponse, held: Optional[Plan] = None) -> Reply:
+    """``held``: the plan that was asked with."""
+    fields = _fields(response.plan)
+    if response.unchanged:
+        if held is None:
+            raise broken_contract("a plan that the caller is said to hold")
+        fields["schedule"] = held.to_dict()["schedule"]
+    return Reply(fields, _digits(response.key), "cache", response.profile_wanted)
 
 
 def computed_plan(response: service.ComputePlanResponse) -> Reply:
@@ -118,10 +126,11 @@ def broken_contract(what: str) -> InternalError:
 
 
 class Failure(NamedTuple):
-    """A call's error, and how long the server asks to wait before another."""
+    """A call's error, how long the server asks to wait before another, and what it calls it."""
 
     error: StowageError
     retry_delay_s: Optional[float]
+    reason: str = ""  # what the server calls it; "": no server of ours has answered
 
 
 def failure_of(error: grpc.RpcError, hint: str) -> Failure:
@@ -129,7 +138,7 @@ def failure_of(error: grpc.RpcError, hint: str) -> Failure:
     details = _details(error)
     code = error.code().name
     made = errors.of_status(code, f"{error.details()}{hint}", _violation(details))
-    return Failure(made, _retry_delay_s(details))
+    return Failure(made, _retry_delay_s(details), _reason(details))
 
 
 def _details(error: grpc.RpcError) -> status_pb2.Status:
@@ -155,6 +164,14 @@ def _violation(rich: status_pb2.Status) -> Optional[Tuple[str, str, str]]:
             value = entry.description[: -len(rule) - 2] if rule and entry.description.endswith(f": {rule}") else ""
             return entry.field, value, rule or entry.description
     return None
+
+
+def _reason(rich: status_pb2.Status) -> str:
+    info = error_details_pb2.ErrorInfo()
+    for detail in rich.details:
+        if detail.Unpack(info) and info.domain == "stowage":
+            return str(info.reason)
+    return ""
 
 
 def _retry_delay_s(rich: status_pb2.Status) -> Optional[float]:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import socket
+import sys
 import threading
 import time
 import warnings
@@ -30,7 +32,7 @@ from stowage.errors import (
 from stowage.planning import Budget, Plan, Profile
 
 try:
-    from stowage import _channel, _messages
+    from stowage import _channel, _messages, _replicas
 except ModuleNotFoundError as missing:
     if (missing.name or "").split(".")[:2] == ["stowage", "v1"]:
         raise FailedPrecondition(
@@ -49,10 +51,12 @@ LONGEST_JOB = 128
 class Server:
     """How to reach a service, and as whom.
 
-    ``address``: "host:port" or "unix:/path"; "dns:///name:port" spreads calls over all addresses of the name. ``tls``: PEM
-    files of the authorities that may have signed its certificate (``ca_file``, else gRPC's own list), of the client's own
-    certificate and key where it asks for one, and the name that its certificate is for, where that is not the address's.
-    ``token`` or ``token_file``: of the bearer, sent over TLS and unix sockets alone. Files are read for every plan and report.
+    ``address``: "host:port" or "unix:/path"; "dns:///name:port" stands for all addresses of the name,
+    "ipv4:HOST:PORT,HOST:PORT" for these: each key has its server among them, the same for all clients that know them by the
+    same addresses, and goes to the next while that one is away. ``tls``: PEM files of the authorities that may have signed its
+    certificate (``ca_file``, else gRPC's own list), of the client's own certificate and key where it asks for one, and the
+    name that its certificate is for, where that is not the address's. ``token`` or ``token_file``: of the bearer, sent over TLS
+    and unix sockets alone. Files are read for every plan and report.
 
     ``patience_s``: how long the service has to itself; then this process solves beside it, and who is first wins.
     ``timeout_s``: for all that is asked for one plan; a report has two seconds.
@@ -117,6 +121,7 @@ class PlanService:
             raise InvalidArgument(f"server = {server!r}: must be an address or a stowage.rpc.Server")
         self.job = (job or job_name())[:LONGEST_JOB]
         self._tenant: Optional[str] = None
+        self._replicas = _replicas.Replicas(self.server.address)
         self._absence = _Absence()
         self._said = False
 
@@ -130,19 +135,23 @@ class PlanService:
         recompute_only: bool = False,
         deadline_s: Optional[float] = None,
         known: Optional[Plan] = None,
+        traceparent: Optional[str] = None,
     ) -> Answer:
         """The service's plan; this process's own while the service is away, or slower than that.
 
         Asks by the key first, sends the profile if nothing that fits is cached or it is wanted, and accepts what the evaluator
         accepts under this profile. Waits at most ``patience_s`` longer than a solve here takes; a service that was away is
         left alone for a while. ``deadline_s``: seconds for a solve here. ``known``: a plan for this profile and budget that
-        the caller has: nothing is solved here then, and the service has a tenth of a second. Raises what Profile.plan raises;
+        the caller has: nothing is solved here then, and the service has a tenth of a second, in which it does not send again
+        a schedule that is this one's. ``traceparent``: of the span that the calls are below, as W3C writes it; left out, that
+        of OpenTelemetry's current span, where the process uses it. Raises what Profile.plan raises;
         PermissionDenied and other errors of a service that answers; InternalError for an answer that breaks the contract.
         """
         options = _messages.Options(solver, slots, recompute_only)
         arguments: Dict[str, Any] = options._asdict()
         budget_bytes = profile.budget_bytes(budget, solver=solver, recompute_only=recompute_only)
-        question = _Question(lambda: self._ask(profile, budget_bytes, options), deadline_s)
+        trace = _traceparent(traceparent)
+        question = _Question(lambda: self._ask(profile, budget_bytes, options, known, trace), deadline_s)
         if not self._absence.is_over():
             plan = profile.plan(budget_bytes, deadline_s=deadline_s, **arguments) if known is None else known
             return Answer(plan, "local")
@@ -173,10 +182,11 @@ class PlanService:
         peak_bytes: int,
         offloaded_bytes: int = 0,
         prefetched_bytes: int = 0,
+        traceparent: Optional[str] = None,
     ) -> str:
         """What steps by a plan took: medians over ``steps`` of them, >= 1, and what the last one copied to the host and back.
 
-        Returns "accepted", "outlier" or "absurd".
+        Returns "accepted", "outlier" or "absurd". ``traceparent``: as of plan.
 
         A job's later report replaces its earlier one. Raises FailedPrecondition for a plan that no service keeps.
         """
@@ -190,24 +200,26 @@ class PlanService:
             "prefetched_bytes": prefetched_bytes,
         }
         request = _messages.report_request(answer.plan, answer.key, self.job, took)
-        with _channel.Channel(self.server) as channel:
-            return _messages.verdict(channel.call("ReportExecution", request, time.monotonic() + 2.0))
+        with _channel.Channel(self.server, self._replicas, _traceparent(traceparent)) as channel:
+            return _messages.verdict(channel.call("ReportExecution", request, time.monotonic() + 2.0, key=answer.key))
 
-    def _ask(self, profile: Profile, budget_bytes: int, options: _messages.Options) -> Answer:
+    def _ask(
+        self, profile: Profile, budget_bytes: int, options: _messages.Options, known: Optional[Plan], trace: str
+    ) -> Answer:
         """What the service says, judged."""
         by = time.monotonic() + self.server.timeout_s
         reach_by = time.monotonic() + self.server.patience_s
         try:
-            with _channel.Channel(self.server) as channel:
+            with _channel.Channel(self.server, self._replicas, trace) as channel:
 
-                def call(method: str, request: Any) -> Any:
-                    return channel.call(method, request, by, reach_by)
+                def call(method: str, request: Any, key: Optional[str] = None) -> Any:
+                    return channel.call(method, request, by, reach_by, key)
 
                 key = profile.key(**options._asdict(), tenant=self._tenant_of(call))
-                answer = self._cached(call, key, profile, budget_bytes, options)
+                answer = self._cached(call, key, profile, budget_bytes, options, known)
                 if answer is None or answer.profile_wanted:  # the profile is here already
                     request = _messages.compute_plan_request(profile, budget_bytes, options, self.job)
-                    reply = _messages.computed_plan(call("ComputePlan", request))
+                    reply = _messages.computed_plan(call("ComputePlan", request, key))
                     answer = _judged(reply, profile, budget_bytes, options)
         except Unavailable:
             self._absence.missed()
@@ -215,19 +227,26 @@ class PlanService:
         self._absence.heard()
         return answer
 
-    def _tenant_of(self, call: Callable[[str, Any], Any]) -> str:
+    def _tenant_of(self, call: Callable[..., Any]) -> str:
         if self._tenant is None:
             self._tenant = str(call("GetCapabilities", _messages.capabilities_request()).tenant)
         return self._tenant
 
     def _cached(
-        self, call: Callable[[str, Any], Any], key: str, profile: Profile, budget_bytes: int, options: _messages.Options
+        self,
+        call: Callable[..., Any],
+        key: str,
+        profile: Profile,
+        budget_bytes: int,
+        options: _messages.Options,
+        known: Optional[Plan],
     ) -> Optional[Answer]:
         """The plan of the cache, if it has one that holds under this profile."""
         within = budget_bytes
         for _ in range(MOST_ASKED):
             try:
-                reply = _messages.cached_plan(call("GetPlan", _messages.get_plan_request(key, within, self.job)))
+                request = _messages.get_plan_request(key, within, self.job, known)
+                reply = _messages.cached_plan(call("GetPlan", request, key), known)
             except NotFound:
                 return None
             if reply.key != key:
@@ -323,6 +342,22 @@ class _Absence:
     def missed(self) -> None:
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S) or FIRST_PAUSE_S
         self._until = time.monotonic() + self._pause_s
+
+
+_TRACEPARENT = re.compile("(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+
+
+def _traceparent(given: Optional[str]) -> str:
+    """What is given; else that of OpenTelemetry's current span; "" for none."""
+    if given is not None:
+        if not _TRACEPARENT.fullmatch(given):
+            raise InvalidArgument(f"traceparent = {given!r}: must be as W3C's Trace Context writes it, 00-...-...-01")
+        return given
+    trace = sys.modules.get("opentelemetry.trace")  # whoever has a span has imported it
+    if trace is None:
+        return ""
+    context = trace.get_current_span().get_span_context()
+    return f"00-{context.trace_id:032x}-{context.span_id:016x}-{int(context.trace_flags):02x}" if context.is_valid else ""
 
 
 # Schedulers come before what they start; the second variable tells the elements of an array apart, which have one id.

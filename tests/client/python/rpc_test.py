@@ -1,6 +1,7 @@
 """Plans of a service: a stowaged of the build tree, and one between that alters what it answers."""
 
 import concurrent.futures
+import hashlib
 import importlib
 import json
 import os
@@ -10,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+import types
 import warnings
 
 import pytest
@@ -21,7 +23,7 @@ pytest.importorskip("google.rpc.status_pb2")
 plan_pb2 = pytest.importorskip("stowage.v1.plan_pb2")
 plan_service_pb2 = pytest.importorskip("stowage.v1.plan_service_pb2")
 plan_service_pb2_grpc = pytest.importorskip("stowage.v1.plan_service_pb2_grpc")
-rpc, _messages = (importlib.import_module(f"stowage.{name}") for name in ("rpc", "_messages"))
+rpc, _messages, _replicas = (importlib.import_module(f"stowage.{name}") for name in ("rpc", "_messages", "_replicas"))
 if "STOWAGE_BIN" not in os.environ:
     pytest.skip("STOWAGE_BIN, the folder of stowaged, is not set", allow_module_level=True)
 BIN = pathlib.Path(os.environ["STOWAGE_BIN"])
@@ -233,6 +235,7 @@ class Between(plan_service_pb2_grpc.PlanServiceServicer):
         self._channel = grpc.insecure_channel(address)
         self._stub = plan_service_pb2_grpc.PlanServiceStub(self._channel)
         self._alter = alter
+        self.asked = []  # of GetPlan: requests, and what came with them
 
     def __enter__(self):
         self._server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
@@ -249,6 +252,7 @@ class Between(plan_service_pb2_grpc.PlanServiceServicer):
         return self._stub.GetCapabilities(request)
 
     def GetPlan(self, request, context):
+        self.asked.append((request, dict(context.invocation_metadata())))
         return self._hand_on(self._stub.GetPlan, request, context)
 
     def ComputePlan(self, request, context):
@@ -320,6 +324,173 @@ def test_a_plan_above_the_budget_is_refused(stowaged):
     with Between(stowaged.address, another) as server:
         with pytest.raises(stowage.InternalError, match="exceeds the budget"):
             rpc.PlanService(server.address).plan(chain(), "60%")
+
+
+def as_it_is(response, context):
+    pass
+
+
+# As of client/rpc/rendezvous.h: tests/client/rpc/rendezvous_test.cc has the same.
+SCORES = {
+    ("resnet50", "10.0.0.1:7070"): 0xF6C8567438DF99BF,
+    ("resnet50", "10.0.0.2:7070"): 0xEBAAEC915A8137BE,
+    ("resnet50", "[::1]:7070"): 0xAE8F9DDCBF3511B7,
+    ("decoder", "10.0.0.1:7070"): 0x1B5694B232D16875,
+    ("decoder", "10.0.0.2:7070"): 0x91C20C349382737B,
+    ("decoder", "[::1]:7070"): 0xB6369366BA856AFB,
+}
+
+
+@pytest.mark.parametrize("name, address", SCORES)
+def test_keys_have_the_servers_that_they_have_for_other_clients(name, address):
+    assert _replicas.score(hashlib.sha256(name.encode()).digest(), address) == SCORES[name, address]
+
+
+def spread(*addresses):
+    return "ipv4:" + ",".join(addresses)
+
+
+def in_order(key, *addresses):
+    return sorted(addresses, key=lambda address: -_replicas.score(bytes.fromhex(key), address))
+
+
+def test_each_key_is_asked_for_at_its_own_server():
+    with Stowaged() as one, Stowaged() as two, Stowaged() as three:
+        addresses = [server.address for server in (one, two, three)]
+        everyone = spread(*addresses)
+        asked = set()
+        for output_bytes in range(100, 200, 8):
+            profile = chain(output_bytes=output_bytes)
+            answer = rpc.PlanService(everyone).plan(profile, "60%")
+            assert answer.source == "solved"
+            first = in_order(answer.key, *addresses)[0]
+            asked.add(first)
+            for address in addresses:
+                listed = subprocess.run(
+                    [BIN / "stowage", "cache", "ls", f"--key={answer.key}", f"--server={address}", "--format=json"],
+                    check=True, capture_output=True, text=True)
+                assert (answer.key in listed.stdout) == (address == first)
+            # The command is a client of C++.
+            command = [BIN / "stowage", "cache", "get", f"--key={answer.key}", f"--server={everyone}", "--format=json"]
+            assert answer.key in subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        assert len(asked) > 1
+
+
+def test_while_a_keys_server_is_away_the_next_one_answers():
+    with Stowaged() as one, Stowaged() as two:
+        servers = {server.address: server for server in (one, two)}
+        service = rpc.PlanService(spread(*servers))
+        answer = service.plan(chain(), "60%")
+        first, second = in_order(answer.key, *servers)
+        servers[first].process.terminate()
+        servers[first].process.wait(20)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            away = service.plan(chain(), "60%")
+        assert away.source == "solved" and away.key == answer.key
+        assert service.plan(chain(), "60%").source == "cache"
+        rest = service._replicas
+        assert rest.next(answer.key, []) == second and rest.next(answer.key, [second]) == first
+
+
+def test_a_server_that_is_silent_leaves_the_next_one_time():
+    with Stowaged() as server, socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        addresses = [server.address, "127.0.0.1:%d" % silent.getsockname()[1]]
+        first = addresses[1]
+        made = (chain(output_bytes=size) for size in range(100, 900, 8))
+        profile = next(one for one in made if in_order(one.key(), *addresses)[0] == first)
+        service = rpc.PlanService(rpc.Server(spread(*addresses), patience_s=5))
+        assert service.plan(profile, "60%").source == "solved"
+        assert service._replicas.next(profile.key(), []) == server.address
+
+
+def test_one_call_after_a_rest_finds_out_whether_a_server_is_back():
+    now = [0.0]
+    replicas = _replicas.Replicas("ipv4:10.0.0.1:7070,10.0.0.2:7070", now=lambda: now[0])
+    key = hashlib.sha256(b"resnet50").hexdigest()
+    first, second = in_order(key, "10.0.0.1:7070", "10.0.0.2:7070")
+    assert replicas.next(key, []) == first and replicas.next(key, [first]) == second
+    assert replicas.next(key, [first, second]) is None
+    replicas.heard(first, away=True)
+    assert replicas.next(key, []) == second
+    now[0] += _replicas.REST_S
+    assert replicas.next(key, []) == first  # this call
+    assert replicas.next(key, []) == second  # and not the next
+    replicas.heard(first, away=False)
+    assert replicas.next(key, []) == first
+    for address in (first, second):
+        replicas.heard(address, away=True)
+    assert replicas.next(key, []) == first  # where all rest
+
+
+def test_a_name_stands_for_all_of_its_addresses(monkeypatch):
+    found = [[(0, 0, 0, "", ("10.0.0.2", 7070)), (0, 0, 0, "", ("::1", 7070, 0, 0))]]
+
+    def look_up(host, port, type):
+        assert (host, port) == ("plans.example", "7070")
+        if not found:
+            raise socket.gaierror(-2, "Name or service not known")
+        return found.pop()
+
+    now = [0.0]
+    monkeypatch.setattr(_replicas.socket, "getaddrinfo", look_up)
+    replicas = _replicas.Replicas("dns:///plans.example:7070", now=lambda: now[0])
+    asked = [replicas.next(None, [])]
+    asked.append(replicas.next(None, asked))
+    assert sorted(asked) == ["10.0.0.2:7070", "[::1]:7070"] and replicas.next(None, asked) is None
+    now[0] += _replicas.REFRESH_S
+    assert replicas.next(None, []) in asked  # while lookups fail
+    with pytest.raises(stowage.Unavailable, match="cannot look up plans.example"):
+        _replicas.Replicas("dns:plans.example:7070").next(None, [])
+    for wrong in ("ipv4:10.0.0.1", "ipv4:10.0.0.1:7070,", "dns:///plans", "ipv6:::1:7070"):
+        with pytest.raises(stowage.InvalidArgument, match="must end with a port"):
+            _replicas.Replicas(wrong)
+
+
+def test_a_schedule_that_is_held_is_not_sent_again(stowaged):
+    sizes = []
+    with Between(stowaged.address, lambda response, context: sizes.append(response.ByteSize())) as server:
+        service = rpc.PlanService(server.address)
+        solved = service.plan(chain(), "60%")
+        known = service.plan(chain(), "60%", known=solved.plan)
+        assert (known.source, known.plan.digest) == ("cache", solved.plan.digest)
+        assert known.plan.to_dict()["schedule"] == solved.plan.to_dict()["schedule"]
+        assert [request.held_digest.hex() for request, _ in server.asked] == ["", solved.plan.digest]
+        service.plan(chain(), "60%")
+        assert sizes[-2] < sizes[-1] - 2 * len(solved.plan.to_dict()["schedule"]["instructions"])
+
+
+def unchanged(response, context):
+    response.unchanged = True
+
+
+def test_a_plan_that_nobody_holds_is_refused(stowaged):
+    rpc.PlanService(stowaged.address).plan(chain(), "60%")
+    with Between(stowaged.address, unchanged) as server:
+        with pytest.raises(stowage.InternalError, match="said to hold"):
+            rpc.PlanService(server.address).plan(chain(), "60%")
+
+
+def test_calls_are_part_of_their_callers_trace(stowaged, monkeypatch):
+    with Between(stowaged.address, as_it_is) as server:
+        service = rpc.PlanService(server.address)
+        given = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+        service.plan(chain(), "60%", traceparent=given)
+        service.plan(chain(), "60%")
+        # As opentelemetry-api has it.
+        context = types.SimpleNamespace(is_valid=True, trace_id=0xAB, span_id=0xCD, trace_flags=1)
+        span = types.SimpleNamespace(get_span_context=lambda: context)
+        monkeypatch.setitem(sys.modules, "opentelemetry.trace", types.SimpleNamespace(get_current_span=lambda: span))
+        service.plan(chain(), "60%")
+        context.is_valid = False
+        service.plan(chain(), "60%")
+        seen = [metadata.get("traceparent") for _, metadata in server.asked]
+        assert seen == [given, None, f"00-{'ab':>032}-{'cd':>016}-01", None]
+        for wrong in ("", given.upper(), given[:-1], "ff" + given[2:], f"00-{'0' * 32}{given[35:]}"):
+            with pytest.raises(stowage.InvalidArgument, match="traceparent"):
+                service.plan(chain(), "60%", traceparent=wrong)
 
 
 def test_that_nothing_fits_is_not_taken_on_trust(stowaged):
