@@ -89,6 +89,10 @@ def sections(quick, out):
              "One solve answers all of them.", runs=5),
         made("mixed", "The service: a long mixed load", "service_load", ["--scenario=mixed"],
              ["--scenario=mixed", "--seconds=5", "--filling=20"], "Fails for a wrong answer, a late one, or memory that grows."),
+        made("crashes", "The service: replicas that are killed", "service_load", ["--scenario=crashes", "--redis", "--seconds=1800"],
+             ["--scenario=crashes", "--seconds=4", "--pause_seconds=0.5", "--calm_seconds=2", "--seed=3"],
+             "Two replicas that are killed, stopped and out of disk (as root), their Redis frozen, killed and emptied. Fails for a wrong plan, and for a pin, "
+             "unpinning or deletion that was acknowledged and does not hold. Code 0 was answered, 5 not found, 14 unavailable."),
         made("shared", "The service: shared with callers who take what they can get", "service_load", ["--scenario=adversaries", "--redis"],
              ["--scenario=adversaries", "--seconds=6", "--turn_seconds=1.5", "--filling=20"],
              "The mixed load of one tenant, alone and beside adversaries, in turns of 5 s; a Redis that answers 5 ms late. Fails for a wrong "
