@@ -85,11 +85,12 @@ ABSL_FLAG(
     std::string, decisions_file, "",
     "where pins, roll-backs, freezes and deletions are kept, a file of this server alone; empty "
     "for decisions.db beside plans.db, PATH.decisions for --store=sqlite:PATH, nowhere for memory");
-ABSL_FLAG(std::string, redis, "",
-          "a Redis that servers share, behind memory and file: HOST:PORT, a socket's /PATH, or "
-          "redis://[[USER][:PASSWORD]@]HOST[:PORT][/DATABASE], rediss:// for TLS, or "
-          "redis+sentinel://[[USER][:PASSWORD]@]HOST[:PORT][,HOST[:PORT]...]/PRIMARY[/DATABASE]; "
-          "empty for none");
+ABSL_FLAG(
+    std::string, redis, "",
+    "a Redis that servers share, behind memory and file: HOST:PORT, a socket's /PATH, or "
+    "redis://[[USER][:PASSWORD]@]HOST[:PORT][/DATABASE], rediss:// for TLS, or "
+    "redis+sentinel://[[USER][:PASSWORD]@]HOST[:PORT][,HOST[:PORT]...]/PRIMARY[/DATABASE], or "
+    "redis+cluster://[[USER][:PASSWORD]@]HOST[:PORT][,HOST[:PORT]...]; empty for none");
 ABSL_FLAG(std::string, redis_user, "", "user of it that the password is of; empty for the default");
 ABSL_FLAG(std::string, redis_password_file, "", "file that holds its password");
 ABSL_FLAG(std::string, redis_ca, "",

@@ -14,8 +14,8 @@
 #include "server/decisions/shared_decisions.h"
 #include "server/store/memory_plan_store.h"
 #include "server/store/metrics_plan_store.h"
+#include "server/store/redis_client.h"
 #include "server/store/redis_plan_store.h"
-#include "server/store/redis_pool.h"
 #include "server/store/redis_reported_steps.h"
 #include "server/store/redis_solve_lease.h"
 #include "server/store/sqlite_plan_store.h"
@@ -35,14 +35,14 @@ std::unique_ptr<PlanStore> Counted(std::unique_ptr<PlanStore> store, CacheTier t
   return std::make_unique<MetricsPlanStore>(std::move(store), tier, metrics);
 }
 
-std::shared_ptr<RedisPool> Pool(const StoreConfig& config, ServerMetrics* metrics) {
+std::shared_ptr<RedisClient> Client(const StoreConfig& config, ServerMetrics* metrics) {
   if (!config.redis) return nullptr;
   RedisOptions connections;
   connections.address = *config.redis;
   connections.timeout = config.redis_timeout;
   connections.connections = config.threads + 1;  // and the lease's own thread
   connections.metrics = metrics;
-  return std::make_shared<RedisPool>(connections);
+  return MakeRedisClient(connections);
 }
 
 // Null where there is no file of them.
@@ -68,7 +68,7 @@ std::unique_ptr<FileWatcher> Watched(const StoreConfig& config,
       config.reload_interval, metrics, log);
 }
 
-Stores Redis(const StoreConfig& config, const std::shared_ptr<RedisPool>& pool,
+Stores Redis(const StoreConfig& config, const std::shared_ptr<RedisClient>& redis,
              const std::shared_ptr<const EntryKeys>& keys,
              const std::shared_ptr<DecisionBook>& book, ServerMetrics* metrics) {
   RedisStoreOptions options;
@@ -78,13 +78,13 @@ Stores Redis(const StoreConfig& config, const std::shared_ptr<RedisPool>& pool,
   RedisLeaseOptions lease;
   lease.prefix = config.redis_prefix;
   lease.keyed = keys != nullptr;
-  auto plans =
-      Counted(std::make_unique<RedisPlanStore>(options, pool, metrics), CacheTier::kRedis, metrics);
-  return {
-      std::make_unique<ComparingPlanStore>(std::move(plans), book),
-      std::make_unique<RedisSolveLease>(lease, pool),
-      std::make_unique<RedisReportedSteps>(RedisKeys(config.redis_prefix, keys != nullptr), pool),
-      nullptr};
+  auto plans = Counted(std::make_unique<RedisPlanStore>(options, redis, metrics), CacheTier::kRedis,
+                       metrics);
+  return {std::make_unique<ComparingPlanStore>(std::move(plans), book),
+          std::make_unique<RedisSolveLease>(lease, redis),
+          std::make_unique<RedisReportedSteps>(
+              RedisKeys(config.redis_prefix, keys != nullptr, redis->is_cluster()), redis),
+          nullptr};
 }
 
 absl::Status MakeFolder(const StoreConfig& config) {
@@ -101,7 +101,7 @@ absl::Status WithAdvice(const StoreConfig& config, const absl::Status& status) {
 }
 
 absl::StatusOr<std::shared_ptr<DecisionBook>> Decisions(
-    const StoreConfig& config, const std::shared_ptr<RedisPool>& pool,
+    const StoreConfig& config, const std::shared_ptr<RedisClient>& redis,
     const std::shared_ptr<const EntryKeys>& keys, ServerMetrics* metrics) {
   std::unique_ptr<DecisionStore> own = std::make_unique<MemoryDecisionStore>();
   if (!config.decisions_path.empty()) {
@@ -110,7 +110,7 @@ absl::StatusOr<std::shared_ptr<DecisionBook>> Decisions(
     own = *std::move(file);
   }
   std::unique_ptr<SharedDecisions> shared;
-  if (pool) shared = std::make_unique<RedisDecisions>(config.redis_prefix, pool, metrics, keys);
+  if (redis) shared = std::make_unique<RedisDecisions>(config.redis_prefix, redis, metrics, keys);
   auto book = DecisionBook::Open(std::move(own), std::move(shared), metrics, kFreshness);
   if (!book.ok()) return book.status();
   return std::shared_ptr<DecisionBook>(*std::move(book));
@@ -145,20 +145,20 @@ bool MayLoseDecisions(const StoreConfig& config) {
 
 absl::StatusOr<Stores> OpenStores(const StoreConfig& config, ServerMetrics* metrics, Log* log) {
   if (absl::Status made = MakeFolder(config); !made.ok()) return WithAdvice(config, made);
-  const std::shared_ptr<RedisPool> pool = Pool(config, metrics);
+  const std::shared_ptr<RedisClient> redis = Client(config, metrics);
   std::unique_ptr<PlanStore> file;
   if (!config.sqlite_path.empty()) {
     auto opened = File(config, metrics);
     if (!opened.ok()) return WithAdvice(config, opened.status());
     file = *std::move(opened);
   }
-  const std::shared_ptr<EntryKeys> keys = pool ? EntryKeysOf(config) : nullptr;
-  const auto book = Decisions(config, pool, keys, metrics);
+  const std::shared_ptr<EntryKeys> keys = redis ? EntryKeysOf(config) : nullptr;
+  const auto book = Decisions(config, redis, keys, metrics);
   if (!book.ok()) return book.status();
   std::optional<std::chrono::nanoseconds> freshness;
   Stores stores;
-  if (pool) {
-    stores = Redis(config, pool, keys, *book, metrics);
+  if (redis) {
+    stores = Redis(config, redis, keys, *book, metrics);
     if (keys) stores.entry_key_file = Watched(config, keys, metrics, log);
     freshness = kFreshness;
   }

@@ -73,12 +73,12 @@ std::string RandomName() {
 
 }  // namespace
 
-RedisDecisions::RedisDecisions(const std::string& prefix, std::shared_ptr<RedisPool> pool,
+RedisDecisions::RedisDecisions(const std::string& prefix, std::shared_ptr<RedisClient> redis,
                                ServerMetrics* metrics, std::shared_ptr<const EntryKeys> entry_keys)
     : entry_keys_(std::move(entry_keys)),
-      keys_(prefix, entry_keys_ != nullptr),
-      mark_(keys_.DecisionMark(RandomName())),
-      pool_(std::move(pool)),
+      keys_(prefix, entry_keys_ != nullptr, redis->is_cluster()),
+      name_(RandomName()),
+      redis_(std::move(redis)),
       metrics_(metrics) {}
 
 std::string RedisDecisions::NameOf(const PlanKey& key, const std::string& field) const {
@@ -86,7 +86,7 @@ std::string RedisDecisions::NameOf(const PlanKey& key, const std::string& field)
 }
 
 absl::StatusOr<RedisReply> RedisDecisions::Run(const RedisCommand& command) {
-  return Answered(pool_->Run({command}));
+  return Answered(redis_->Run({command}));
 }
 
 absl::StatusOr<RedisReply> RedisDecisions::Answered(
@@ -103,7 +103,7 @@ absl::StatusOr<RedisReply> RedisDecisions::Answered(
 
 absl::StatusOr<std::vector<Decision>> RedisDecisions::Heads(const PlanKey& key) {
   const absl::StatusOr<std::vector<RedisReply>> replies =
-      pool_->Run({{"EVAL", kHeads, "1", keys_.Decisions(key)}});
+      redis_->Run({{"EVAL", kHeads, "1", keys_.Decisions(key)}});
   if (replies.ok() && absl::IsInternal(StatusOf(replies->front()))) {
     // Of another type: Tell makes it one of ours.
     metrics_->CacheFailed(CacheTier::kRedis, CacheFailure::kCorrupt);
@@ -157,14 +157,25 @@ absl::Status RedisDecisions::Tell(const PlanKey& key, const std::vector<Decision
 }
 
 absl::Status RedisDecisions::Mark() {
-  failovers_ = pool_->failovers();
-  return Run({"SET", mark_, "1", "PX", kMarkLivesMs}).status();
+  failovers_ = redis_->failovers();
+  for (int part = 0; part < keys_.parts(); ++part) {
+    const absl::StatusOr<RedisReply> reply =
+        Run({"SET", keys_.DecisionMark(name_, part), "1", "PX", kMarkLivesMs});
+    if (!reply.ok()) return reply.status();
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> RedisDecisions::IsMarked() {
-  const absl::StatusOr<RedisReply> reply = Run({"SET", mark_, "1", "XX", "PX", kMarkLivesMs});
-  if (!reply.ok()) return reply.status();
-  return reply->kind != RedisReply::Kind::kNothing && failovers_ == pool_->failovers();
+  // All of them, so that none ends.
+  bool marked = true;
+  for (int part = 0; part < keys_.parts(); ++part) {
+    const absl::StatusOr<RedisReply> reply =
+        Run({"SET", keys_.DecisionMark(name_, part), "1", "XX", "PX", kMarkLivesMs});
+    if (!reply.ok()) return reply.status();
+    marked = marked && reply->kind != RedisReply::Kind::kNothing;
+  }
+  return marked && failovers_ == redis_->failovers();
 }
 
 }  // namespace stowage

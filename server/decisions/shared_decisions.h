@@ -13,8 +13,8 @@
 #include "server/decisions/decision.h"
 #include "server/entries/entry_keys.h"
 #include "server/observe/server_metrics.h"
+#include "server/store/redis_client.h"
 #include "server/store/redis_keys.h"
-#include "server/store/redis_pool.h"
 
 namespace stowage {
 
@@ -46,8 +46,8 @@ class RedisDecisions final : public SharedDecisions {
  public:
   // `metrics` outlives this object.
   // With keys, what stands there under none of them is damaged (entry_keys.h).
-  RedisDecisions(const std::string& prefix, std::shared_ptr<RedisPool> pool, ServerMetrics* metrics,
-                 std::shared_ptr<const EntryKeys> entry_keys = nullptr);
+  RedisDecisions(const std::string& prefix, std::shared_ptr<RedisClient> redis,
+                 ServerMetrics* metrics, std::shared_ptr<const EntryKeys> entry_keys = nullptr);
 
   absl::StatusOr<std::vector<Decision>> Heads(const PlanKey& key) override;
   absl::StatusOr<std::vector<Decision>> Read(const PlanKey& key,
@@ -66,10 +66,10 @@ class RedisDecisions final : public SharedDecisions {
 
   const std::shared_ptr<const EntryKeys> entry_keys_;
   const RedisKeys keys_;
-  const std::string mark_;
-  const std::shared_ptr<RedisPool> pool_;
+  const std::string name_;  // of the server, in its marks
+  const std::shared_ptr<RedisClient> redis_;
   ServerMetrics* const metrics_;
-  // Of the pool, by when the mark was made: a replica that became the primary may have the mark and
+  // Of Redis, by when the mark was made: a replica that became the primary may have the mark and
   // lack what was told last.
   std::atomic<int64_t> failovers_{0};
 };

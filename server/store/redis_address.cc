@@ -48,28 +48,29 @@ std::optional<std::string> Unescaped(absl::string_view text) {
   return plain;
 }
 
+enum class SchemeKind { kServer, kSentinel, kCluster };
+
 struct Scheme {
   const char* name;
-  bool has_sentinels;
+  SchemeKind kind;
   bool is_tls;
 };
 
-constexpr std::array<Scheme, 4> kSchemes = {{
-    {"redis", false, false},
-    {"rediss", false, true},
-    {"redis+sentinel", true, false},
-    {"rediss+sentinel", true, true},
+constexpr std::array<Scheme, 6> kSchemes = {{
+    {"redis", SchemeKind::kServer, false},
+    {"rediss", SchemeKind::kServer, true},
+    {"redis+sentinel", SchemeKind::kSentinel, false},
+    {"rediss+sentinel", SchemeKind::kSentinel, true},
+    {"redis+cluster", SchemeKind::kCluster, false},
+    {"rediss+cluster", SchemeKind::kCluster, true},
 }};
 
 absl::StatusOr<Scheme> SchemeOf(absl::string_view name) {
   for (const Scheme& scheme : kSchemes) {
     if (name == scheme.name) return scheme;
   }
-  if (name == "redis+cluster") {
-    return Wrong(
-        "redis+cluster:// is not supported: name one server, or what leads to the primary");
-  }
-  return Wrong("the scheme of the URL must be redis, rediss, redis+sentinel or rediss+sentinel");
+  return Wrong(
+      "the scheme of the URL must be redis, redis+sentinel or redis+cluster, or rediss for TLS");
 }
 
 absl::Status ParseUser(absl::string_view text, RedisAddress* address) {
@@ -158,11 +159,17 @@ absl::StatusOr<RedisAddress> ParseUrl(absl::string_view text) {
   const size_t slash = rest.find('/');
   absl::string_view path = slash == absl::string_view::npos ? "" : rest.substr(slash + 1);
   const absl::string_view hosts = rest.substr(0, slash);
-  if (scheme->has_sentinels) {
+  if (scheme->kind == SchemeKind::kCluster) {
+    if (!path.empty()) return Wrong("the URL of a cluster must end after its hosts");
+    if (absl::Status s = ParseHosts(hosts, kDefaultPort, &address.nodes); !s.ok()) return s;
+    return address;
+  }
+  const bool has_sentinels = scheme->kind == SchemeKind::kSentinel;
+  if (has_sentinels) {
     if (absl::Status status = ParsePrimary(&path, &address); !status.ok()) return status;
   }
   if (absl::Status status = ParseDatabase(path, &address); !status.ok()) return status;
-  if (scheme->has_sentinels) {
+  if (has_sentinels) {
     if (absl::Status s = ParseHosts(hosts, kSentinelPort, &address.sentinels); !s.ok()) return s;
     return address;
   }
@@ -200,6 +207,7 @@ absl::StatusOr<RedisAddress> ParseRedisAddress(const std::string& text) {
 
 std::vector<RedisHost> HostsOf(const RedisAddress& address) {
   if (!address.sentinels.empty()) return address.sentinels;
+  if (!address.nodes.empty()) return address.nodes;
   if (address.port == 0) return {};
   return {{address.host_or_path, address.port}};
 }

@@ -38,8 +38,10 @@ struct RedisAddress {
   // asked without user and password.
   std::vector<RedisHost> sentinels = {};
   std::string primary = "";
+  // Where there are any, some servers of a cluster, of which the others are asked for.
+  std::vector<RedisHost> nodes = {};
   // Where there is one, all connections are of TLS, and the certificate of whoever is connected to must be for
-  // its host as it is written, or as a sentinel wrote it.
+  // its host as it is written, or as a sentinel or the cluster says it.
   std::optional<RedisTlsFiles> tls = std::nullopt;
 };
 
@@ -47,12 +49,12 @@ struct RedisAddress {
 //
 //   redis://[[USER][:PASSWORD]@]HOST[:PORT][/DATABASE]
 //   redis+sentinel://[[USER][:PASSWORD]@]HOST[:PORT][,HOST[:PORT]...]/PRIMARY[/DATABASE]
-//   rediss://, rediss+sentinel://: the same with TLS
+//   redis+cluster://[[USER][:PASSWORD]@]HOST[:PORT][,HOST[:PORT]...]
+//   rediss://, rediss+sentinel://, rediss+cluster://: the same with TLS
 //
 // where HOST may be an address of IPv6 in brackets, PORT is 6379 unless it is said (26379 of a sentinel), DATABASE
 // is 0, PRIMARY is what sentinels call it, and what may not stand in a URL is %XX in USER, PASSWORD and PRIMARY.
-// INVALID_ARGUMENT for anything else, with what is wrong and no part that may be a password; also for the
-// scheme of what is not there: redis+cluster.
+// INVALID_ARGUMENT for anything else, with what is wrong and no part that may be a password.
 absl::StatusOr<RedisAddress> ParseRedisAddress(const std::string& text);
 
 // The hosts that the address names; none of a unix socket.

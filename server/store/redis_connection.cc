@@ -14,6 +14,7 @@
 #include <limits>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
@@ -65,6 +66,19 @@ std::string WordOf(absl::string_view error) {
   return is_code ? word : FirstWord(error);
 }
 
+// "MOVED 3999 127.0.0.1:6381".
+RedisHost WhereOf(absl::string_view error) {
+  RedisHost where;
+  const absl::string_view place = error.substr(error.rfind(' ') + 1);
+  const size_t colon = place.rfind(':');
+  if (colon == absl::string_view::npos || !absl::SimpleAtoi(place.substr(colon + 1), &where.port) ||
+      where.port < 1 || where.port > 65535) {
+    return {};
+  }
+  where.host = std::string(place.substr(0, colon));
+  return where;
+}
+
 RedisReply Converted(const redisReply& reply) {
   RedisReply converted;
   switch (reply.type) {
@@ -86,6 +100,9 @@ RedisReply Converted(const redisReply& reply) {
     case REDIS_REPLY_ERROR:
       converted.kind = RedisReply::Kind::kError;
       converted.text = WordOf(absl::string_view(reply.str, static_cast<size_t>(reply.len)));
+      if (converted.text == "MOVED" || converted.text == "ASK") {
+        converted.where = WhereOf(absl::string_view(reply.str, static_cast<size_t>(reply.len)));
+      }
       break;
     default:
       break;
@@ -106,9 +123,9 @@ constexpr std::array<Meaning, 14> kMeanings = {{
     {"LOADING", absl::StatusCode::kUnavailable, "Redis is still loading its data"},
     {"MASTERDOWN", absl::StatusCode::kUnavailable, "Redis is a replica without its master"},
     {"CLUSTERDOWN", absl::StatusCode::kUnavailable, "the Redis cluster is down"},
-    {"MOVED", absl::StatusCode::kUnavailable, "Redis is a cluster, which is not supported"},
-    {"ASK", absl::StatusCode::kUnavailable, "Redis is a cluster, which is not supported"},
-    {"TRYAGAIN", absl::StatusCode::kUnavailable, "Redis is a cluster, which is not supported"},
+    {"MOVED", absl::StatusCode::kUnavailable, "Redis is a cluster: say redis+cluster://"},
+    {"ASK", absl::StatusCode::kUnavailable, "Redis is a cluster: say redis+cluster://"},
+    {"TRYAGAIN", absl::StatusCode::kUnavailable, "Redis is a cluster: say redis+cluster://"},
     {"BUSY", absl::StatusCode::kUnavailable, "Redis is busy with a script"},
     {kReplicaRefuses, absl::StatusCode::kFailedPrecondition, "Redis is a read-only replica"},
     {"OOM", absl::StatusCode::kFailedPrecondition, "Redis has reached its memory limit"},

@@ -33,6 +33,8 @@ struct RedisReply {
   int64_t integer = 0;
   std::string text;  // of an error: its word, such as "WRONGTYPE", nothing else
   std::vector<RedisReply> list;
+  RedisHost
+      where;  // of MOVED and ASK: who has it; no host: who said so has another port; port 0: not said
 };
 
 // What an error's first word means: UNAVAILABLE for a server that cannot serve at all now (NOAUTH,

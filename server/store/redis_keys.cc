@@ -37,31 +37,42 @@ std::optional<PlanKey> ParseSuffix(const std::string& text) {
 
 }  // namespace
 
-RedisKeys::RedisKeys(const std::string& prefix, bool keyed)
-    : base_(absl::StrCat(prefix, ":v", kEntryVersion, keyed ? "m:" : ":")),
-      decided_(absl::StrCat(prefix, ":decided:v1", keyed ? "m:" : ":")) {}
+RedisKeys::RedisKeys(const std::string& prefix, bool keyed, bool tagged)
+    : base_(absl::StrCat(prefix, ":v", kEntryVersion, keyed ? "m" : "")),
+      decided_(absl::StrCat(prefix, ":decided:v1", keyed ? "m" : "")),
+      tagged_(tagged) {}
+
+int RedisKeys::PartOf(const PlanKey& key) const { return tagged_ ? key.digest.bytes()[0] >> 4 : 0; }
+
+std::string RedisKeys::Tag(int part) const {
+  return tagged_ ? absl::StrCat("{", absl::Hex(part), "}:") : ":";
+}
+
+std::string RedisKeys::Base(int part) const { return absl::StrCat(base_, Tag(part)); }
+
+std::string RedisKeys::Decided(int part) const { return absl::StrCat(decided_, Tag(part)); }
 
 std::string RedisKeys::Plan(const PlanKey& key) const {
-  return absl::StrCat(base_, kPlan, Suffix(key));
+  return absl::StrCat(Base(PartOf(key)), kPlan, Suffix(key));
 }
 
 std::string RedisKeys::Gone(const PlanKey& key) const {
-  return absl::StrCat(base_, "gone:", Suffix(key));
+  return absl::StrCat(Base(PartOf(key)), "gone:", Suffix(key));
 }
 
 std::string RedisKeys::Lease(const PlanKey& key, const std::optional<Bytes>& budget) const {
-  return absl::StrCat(base_, "lease:", Suffix(key), ":",
+  return absl::StrCat(Base(PartOf(key)), "lease:", Suffix(key), ":",
                       budget ? absl::StrCat(budget->value()) : "all");
 }
 
 std::string RedisKeys::Steps(const PlanKey& key, Bytes budget, int64_t revision,
                              uint64_t job) const {
-  return absl::StrCat(base_, "steps:", Suffix(key), ":", budget.value(), ":", revision, ":",
-                      absl::Hex(job, absl::kZeroPad16));
+  return absl::StrCat(Base(PartOf(key)), "steps:", Suffix(key), ":", budget.value(), ":", revision,
+                      ":", absl::Hex(job, absl::kZeroPad16));
 }
 
-std::string RedisKeys::Index(const std::optional<std::string>& tenant) const {
-  return tenant ? absl::StrCat(base_, "of:", *tenant) : absl::StrCat(base_, "all");
+std::string RedisKeys::Index(const std::optional<std::string>& tenant, int part) const {
+  return tenant ? absl::StrCat(Base(part), "of:", *tenant) : absl::StrCat(Base(part), "all");
 }
 
 std::string RedisKeys::Member(const PlanKey& key) {
@@ -74,22 +85,22 @@ std::optional<PlanKey> RedisKeys::ParseMember(const std::string& member) {
   return key && Member(*key) == member ? key : std::nullopt;
 }
 
-std::string RedisKeys::PlanPrefix() const { return absl::StrCat(base_, kPlan); }
+std::string RedisKeys::PlanPrefix(int part) const { return absl::StrCat(Base(part), kPlan); }
 
-std::string RedisKeys::PlanPattern() const { return PlanPrefix() + "*"; }
+std::string RedisKeys::PlanPattern(int part) const { return PlanPrefix(part) + "*"; }
 
 std::string RedisKeys::Decisions(const PlanKey& key) const {
-  return absl::StrCat(decided_, "key:", Suffix(key));
+  return absl::StrCat(Decided(PartOf(key)), "key:", Suffix(key));
 }
 
-std::string RedisKeys::DecisionMark(const std::string& server) const {
-  return absl::StrCat(decided_, "told:", server);
+std::string RedisKeys::DecisionMark(const std::string& server, int part) const {
+  return absl::StrCat(Decided(part), "told:", server);
 }
 
 std::optional<PlanKey> RedisKeys::ParsePlan(const std::string& name) const {
-  const std::string start = PlanPrefix();
-  if (name.rfind(start, 0) != 0) return std::nullopt;
-  const std::optional<PlanKey> key = ParseSuffix(name.substr(start.size()));
+  const size_t start = PlanPrefix().size();
+  if (name.size() < start) return std::nullopt;
+  const std::optional<PlanKey> key = ParseSuffix(name.substr(start));
   return key && Plan(*key) == name ? key : std::nullopt;
 }
 

@@ -12,6 +12,10 @@
 // each plan, in the order of keys, and one more, "!", before them: with it the index lacks none. Members
 // that begin with "#" are of walks that make it.
 //
+// In a cluster, {x} follows v1, x being the first digit of the digest: all that a call names about one plan, and
+// the indexes of the plans of that digit, are on one server then, so that scripts stay whole. So there are
+// sixteen of each index and of each mark, and data for sixteen servers at most.
+//
 // Servers with keys of their own (entry_keys.h) have v1m for v1, and share nothing with those without: neither takes
 // the other's entries for damaged.
 //
@@ -34,7 +38,12 @@ class RedisKeys {
  public:
   // `prefix` is of letters, digits, '_', '-', '.' and ':' (see IsRedisPrefix).
   // `keyed`: of servers that seal under a key.
-  explicit RedisKeys(const std::string& prefix, bool keyed = false);
+  // `tagged`: in a cluster.
+  explicit RedisKeys(const std::string& prefix, bool keyed = false, bool tagged = false);
+
+  // Parts that plans, indexes and marks come in, from 0 on.
+  int parts() const { return tagged_ ? 16 : 1; }
+  int PartOf(const PlanKey& key) const;
 
   std::string Plan(const PlanKey& key) const;
   std::string Gone(const PlanKey& key) const;
@@ -43,25 +52,30 @@ class RedisKeys {
 
   std::string Steps(const PlanKey& key, Bytes budget, int64_t revision, uint64_t job) const;
 
-  // The index of that tenant's plans, or of all plans.
-  std::string Index(const std::optional<std::string>& tenant) const;
+  // The index of that tenant's plans of a part, or of all plans of it.
+  std::string Index(const std::optional<std::string>& tenant, int part = 0) const;
   // What a plan is called in an index; its order is that of keys from version 0 on.
   static std::string Member(const PlanKey& key);
   // The key of such a member; nothing when it is something else.
   static std::optional<PlanKey> ParseMember(const std::string& member);
-  // What the names of plans begin with: <encoding version>:<digest in hex> follows.
-  std::string PlanPrefix() const;
+  // What the names of plans of a part begin with: <encoding version>:<digest in hex> follows.
+  std::string PlanPrefix(int part = 0) const;
   std::string Decisions(const PlanKey& key) const;
-  std::string DecisionMark(const std::string& server) const;
+  std::string DecisionMark(const std::string& server, int part = 0) const;
 
-  // For SCAN: matches the names of all plans, and perhaps others.
-  std::string PlanPattern() const;
+  // For SCAN: matches the names of all plans of a part, and perhaps others.
+  std::string PlanPattern(int part = 0) const;
   // The key whose plan has this name; nothing when it is the name of something else.
   std::optional<PlanKey> ParsePlan(const std::string& name) const;
 
  private:
+  std::string Base(int part) const;
+  std::string Decided(int part) const;
+  std::string Tag(int part) const;
+
   std::string base_;
   std::string decided_;
+  bool tagged_;
 };
 
 // Whether it may be a prefix: 1..64 characters, none of which means anything in a pattern.

@@ -157,11 +157,11 @@ int64_t FieldOf(const std::string& info, const std::string& name) {
 
 }  // namespace
 
-RedisPlanStore::RedisPlanStore(const RedisStoreOptions& options, std::shared_ptr<RedisPool> pool,
+RedisPlanStore::RedisPlanStore(const RedisStoreOptions& options, std::shared_ptr<RedisClient> redis,
                                ServerMetrics* metrics)
     : options_(options),
-      keys_(options.prefix, options.keys != nullptr),
-      pool_(std::move(pool)),
+      keys_(options.prefix, options.keys != nullptr, redis->is_cluster()),
+      redis_(std::move(redis)),
       metrics_(metrics) {}
 
 PlanAnswer RedisPlanStore::Failed(CacheFailure failure) {
@@ -193,7 +193,7 @@ PlanAnswer RedisPlanStore::Compare(const PlanKey& key, Access access,
   const std::string name = keys_.Plan(key);
   std::vector<RedisCommand> commands = {{"EVAL", kSeal, "1", name, absl::StrCat(kSealSize)}};
   if (access == Access::kLookup) commands.push_back({"PTTL", name});
-  const auto replies = pool_->Run(commands);
+  const auto replies = redis_->Run(commands);
   if (!replies.ok()) return Failed(CacheFailure::kUnavailable);
   const RedisReply& there = replies->front();
   const bool same = there.kind == RedisReply::Kind::kList && there.list.size() == 2 &&
@@ -211,7 +211,7 @@ void RedisPlanStore::RenewIfHalfGone(const PlanKey& key, const std::vector<Redis
     return;
   }
   // On a replica or a full disk it fails, and the entry expires when it would have.
-  pool_->Run({{"PEXPIRE", keys_.Plan(key), Milliseconds(options_.time_to_live)}})
+  redis_->Run({{"PEXPIRE", keys_.Plan(key), Milliseconds(options_.time_to_live)}})
       .status()
       .IgnoreError();
 }
@@ -220,9 +220,9 @@ PlanAnswer RedisPlanStore::Read(const PlanKey& key, Access access) {
   const std::string name = keys_.Plan(key);
   std::vector<RedisCommand> commands = {{"HMGET", name, "g", "v", "t"}};
   if (access == Access::kLookup) commands.push_back({"PTTL", name});
-  auto replies = pool_->Run(commands);
+  auto replies = redis_->Run(commands);
   if (absl::IsResourceExhausted(replies.status())) {
-    const auto generation = pool_->Run({{"HGET", name, "g"}});
+    const auto generation = redis_->Run({{"HGET", name, "g"}});
     if (generation.ok()) Discard(key, generation->front().text);
     return Failed(CacheFailure::kCorrupt);
   }
@@ -259,23 +259,24 @@ PlanAnswer RedisPlanStore::Decoded(const PlanKey& key, std::vector<RedisReply> f
 
 void RedisPlanStore::Adopt(const PlanKey& key, const std::string& generation,
                            const std::string& tenant) {
+  const int part = keys_.PartOf(key);
   // On a replica or a full server it fails, and the entry stays in the list of every tenant.
-  pool_
-      ->Run({{"EVAL", absl::StrCat(kIndex, kAdopt), "3", keys_.Plan(key), keys_.Index(tenant),
-              keys_.Index(std::nullopt), generation, tenant, RedisKeys::Member(key),
+  redis_
+      ->Run({{"EVAL", absl::StrCat(kIndex, kAdopt), "3", keys_.Plan(key), keys_.Index(tenant, part),
+              keys_.Index(std::nullopt, part), generation, tenant, RedisKeys::Member(key),
               Milliseconds(options_.index_age)}})
       .status()
       .IgnoreError();
 }
 
 PlanAnswer RedisPlanStore::Absent(const PlanKey& key) {
-  const auto gone = pool_->Run({{"EXISTS", keys_.Gone(key)}});
+  const auto gone = redis_->Run({{"EXISTS", keys_.Gone(key)}});
   if (!gone.ok()) return Failed(CacheFailure::kUnavailable);
   return PlanAnswer{nullptr, gone->front().integer == 1 ? Absence::kErased : Absence::kUnknown};
 }
 
 void RedisPlanStore::Discard(const PlanKey& key, const std::string& generation) {
-  pool_->Run({{"EVAL", kDiscard, "1", keys_.Plan(key), generation}}).status().IgnoreError();
+  redis_->Run({{"EVAL", kDiscard, "1", keys_.Plan(key), generation}}).status().IgnoreError();
 }
 
 std::optional<std::shared_ptr<const PlanEntry>> RedisPlanStore::GetNow(const PlanKey&, Access) {
@@ -296,14 +297,15 @@ absl::Status RedisPlanStore::Write(const PlanKey& key, std::shared_ptr<const Pla
   auto fit = FitTo(options_.largest_entry, std::move(entry));
   if (!fit.ok()) return fit.status();
   const std::string& tenant = fit->entry->tenant;
+  const int part = keys_.PartOf(key);
   const std::string generation = absl::StrCat(fit->entry->generation);
   const std::string sealed =
       SealUnder(options_.keys.get(), keys_.Plan(key), EncodeEntry(*fit->entry));
   const auto replies =
-      pool_->Run({{"EVAL", absl::StrCat(kIndex, kWrite), "4", keys_.Plan(key), keys_.Gone(key),
-                   keys_.Index(tenant), keys_.Index(std::nullopt), generation, sealed,
-                   Milliseconds(options_.time_to_live), absl::StrCat(kChangesPerHistory), rule,
-                   tenant, RedisKeys::Member(key), Milliseconds(options_.index_age)}});
+      redis_->Run({{"EVAL", absl::StrCat(kIndex, kWrite), "4", keys_.Plan(key), keys_.Gone(key),
+                    keys_.Index(tenant, part), keys_.Index(std::nullopt, part), generation, sealed,
+                    Milliseconds(options_.time_to_live), absl::StrCat(kChangesPerHistory), rule,
+                    tenant, RedisKeys::Member(key), Milliseconds(options_.index_age)}});
   if (!replies.ok()) {
     metrics_->CacheFailed(CacheTier::kRedis, CacheFailure::kUnavailable);
     return replies.status();
@@ -318,8 +320,8 @@ absl::Status RedisPlanStore::Write(const PlanKey& key, std::shared_ptr<const Pla
 }
 
 absl::StatusOr<bool> RedisPlanStore::Erase(const PlanKey& key) {
-  const auto replies = pool_->Run({{"EVAL", kErase, "2", keys_.Plan(key), keys_.Gone(key),
-                                    Milliseconds(options_.remember_erased)}});
+  const auto replies = redis_->Run({{"EVAL", kErase, "2", keys_.Plan(key), keys_.Gone(key),
+                                     Milliseconds(options_.remember_erased)}});
   if (!replies.ok()) {
     metrics_->CacheFailed(CacheTier::kRedis, CacheFailure::kUnavailable);
     return replies.status();
@@ -346,23 +348,39 @@ absl::StatusOr<RedisPlanStore::Keys> RedisPlanStore::ListIn(
     const std::optional<std::string>& tenant, const std::optional<PlanKey>& after, size_t limit) {
   // A server that is broken may never come to an end.
   const Deadline deadline = std::chrono::steady_clock::now() + options_.list_time;
-  const auto indexed = IndexedPage(keys_.Index(tenant), after, limit, deadline);
-  if (indexed.ok() && indexed->has_value()) return **indexed;
-  absl::StatusOr<Keys> walked = indexed.ok() ? WalkedPage(tenant, after, limit, deadline)
-                                             : absl::StatusOr<Keys>(indexed.status());
-  if (!walked.ok()) metrics_->CacheFailed(CacheTier::kRedis, CacheFailure::kUnavailable);
-  return walked;
+  Keys keys;
+  for (int part = 0; part < keys_.parts(); ++part) {
+    const absl::StatusOr<Keys> some = ListPart(part, tenant, after, limit, deadline);
+    if (!some.ok()) {
+      metrics_->CacheFailed(CacheTier::kRedis, CacheFailure::kUnavailable);
+      return some.status();
+    }
+    keys.insert(keys.end(), some->begin(), some->end());
+  }
+  std::sort(keys.begin(), keys.end());
+  if (keys.size() > limit) keys.resize(limit);
+  return keys;
+}
+
+absl::StatusOr<RedisPlanStore::Keys> RedisPlanStore::ListPart(
+    int part, const std::optional<std::string>& tenant, const std::optional<PlanKey>& after,
+    size_t limit, Deadline deadline) {
+  const auto indexed = IndexedPage(part, tenant, after, limit, deadline);
+  if (!indexed.ok()) return indexed.status();
+  if (indexed->has_value()) return **indexed;
+  return WalkedPage(part, tenant, after, limit, deadline);
 }
 
 absl::StatusOr<std::optional<RedisPlanStore::Keys>> RedisPlanStore::IndexedPage(
-    const std::string& index, const std::optional<PlanKey>& after, size_t limit,
-    Deadline deadline) {
+    int part, const std::optional<std::string>& tenant, const std::optional<PlanKey>& after,
+    size_t limit, Deadline deadline) {
+  const std::string index = keys_.Index(tenant, part);
   Keys keys;
   std::string start = absl::StrCat("(", after ? RedisKeys::Member(*after) : kCompleteMember);
   while (keys.size() < limit && !start.empty()) {
     if (std::chrono::steady_clock::now() > deadline) return ListTimeError();
-    const auto replies = pool_->Run({{"EVAL", kPage, "1", index, start,
-                                      absl::StrCat(limit - keys.size()), keys_.PlanPrefix()}});
+    const auto replies = redis_->Run({{"EVAL", kPage, "1", index, start,
+                                       absl::StrCat(limit - keys.size()), keys_.PlanPrefix(part)}});
     if (!replies.ok()) return replies.status();
     const RedisReply& page = replies->front();
     // Not the index, or not of a kind that the script understands.
@@ -380,9 +398,11 @@ absl::StatusOr<std::optional<RedisPlanStore::Keys>> RedisPlanStore::IndexedPage(
 }
 
 absl::StatusOr<RedisPlanStore::Keys> RedisPlanStore::WalkedPage(
-    const std::optional<std::string>& tenant, const std::optional<PlanKey>& after, size_t limit,
-    Deadline deadline) {
-  const std::string index = keys_.Index(tenant);
+    int part, const std::optional<std::string>& tenant, const std::optional<PlanKey>& after,
+    size_t limit, Deadline deadline) {
+  const std::string index = keys_.Index(tenant, part);
+  // A walk that goes on at another server has not seen all.
+  const int64_t failovers = redis_->failovers();
   const std::string age = Milliseconds(options_.index_age);
   std::set<PlanKey> least;
   std::string cursor = "0";
@@ -391,13 +411,13 @@ absl::StatusOr<RedisPlanStore::Keys> RedisPlanStore::WalkedPage(
   const auto add = [&](const std::vector<std::string>& members) {
     RedisCommand command = {"EVAL", kAddMembers, "1", index, age};
     command.insert(command.end(), members.begin(), members.end());
-    pool_->Run({command}).status().IgnoreError();
+    redis_->Run({command}).status().IgnoreError();
   };
   const std::string walk = absl::StrCat("#", FirstGeneration());
   add({walk});
   do {
     const auto scanned =
-        pool_->Run({{"SCAN", cursor, "MATCH", keys_.PlanPattern(), "COUNT", "1000"}});
+        redis_->RunAt(index, {{"SCAN", cursor, "MATCH", keys_.PlanPattern(part), "COUNT", "1000"}});
     if (!scanned.ok()) return scanned.status();
     const RedisReply& page = scanned->front();
     if (page.kind != RedisReply::Kind::kList || page.list.size() != 2) return ListTimeError();
@@ -413,8 +433,11 @@ absl::StatusOr<RedisPlanStore::Keys> RedisPlanStore::WalkedPage(
     complete = complete && found->all_known;
     if (!found->members.empty()) add(found->members);
   } while (cursor != "0");
+  if (redis_->failovers() != failovers) {
+    return absl::UnavailableError("another Redis has the keys since they were walked");
+  }
   if (complete) {
-    pool_->Run({{"EVAL", kComplete, "1", index, walk, age}}).status().IgnoreError();
+    redis_->Run({{"EVAL", kComplete, "1", index, walk, age}}).status().IgnoreError();
   }
   return Keys(least.begin(), least.end());
 }
@@ -435,7 +458,7 @@ absl::StatusOr<RedisPlanStore::Walked> RedisPlanStore::KeysAmong(
                    member);
     return walked;
   }
-  const auto tenants = pool_->Run(ask);
+  const auto tenants = redis_->Run(ask);
   if (!tenants.ok()) return tenants.status();
   Walked theirs;
   for (size_t i = 0; i < walked.all.size(); ++i) {
@@ -455,10 +478,13 @@ PlanStoreStats RedisPlanStore::stats() const {
   if (stats_time_ && now < *stats_time_ + options_.stats_age) return stats_;
   // Of a server that does not answer: what it said last.
   stats_time_ = now;
-  const auto replies = pool_->Run({{"DBSIZE"}, {"INFO", "memory"}});
-  if (!replies.ok()) return stats_;
-  stats_.entries = replies->front().integer;
-  stats_.charged = Bytes(FieldOf(replies->back().text, "used_memory"));
+  const auto servers = redis_->RunOnAll({{"DBSIZE"}, {"INFO", "memory"}});
+  if (!servers.ok()) return stats_;
+  stats_ = {};
+  for (const std::vector<RedisReply>& replies : *servers) {
+    stats_.entries += replies.front().integer;
+    stats_.charged += Bytes(FieldOf(replies.back().text, "used_memory"));
+  }
   return stats_;
 }
 

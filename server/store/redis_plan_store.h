@@ -35,8 +35,8 @@
 #include "server/observe/server_metrics.h"
 #include "server/store/known_entries.h"
 #include "server/store/plan_store.h"
+#include "server/store/redis_client.h"
 #include "server/store/redis_keys.h"
-#include "server/store/redis_pool.h"
 
 namespace stowage {
 
@@ -57,12 +57,12 @@ struct RedisStoreOptions {
 };
 
 // Thread-safe. A round trip takes RedisOptions::timeout at most. A Get that finds an entry is one,
-// one that finds nothing two (was it erased?), a List one, or one for each thousand keys of the
-// database where the index must be made.
+// one that finds nothing two (was it erased?), a List one (in a cluster one for each of sixteen
+// parts), or one for each thousand keys of the database where the index must be made.
 class RedisPlanStore final : public PlanStore {
  public:
   // `metrics` outlives this object.
-  RedisPlanStore(const RedisStoreOptions& options, std::shared_ptr<RedisPool> pool,
+  RedisPlanStore(const RedisStoreOptions& options, std::shared_ptr<RedisClient> redis,
                  ServerMetrics* metrics);
 
   std::shared_ptr<const PlanEntry> Get(const PlanKey& key, Access access) override;
@@ -115,18 +115,23 @@ class RedisPlanStore final : public PlanStore {
   // Of one tenant, or of all.
   absl::StatusOr<Keys> ListIn(const std::optional<std::string>& tenant,
                               const std::optional<PlanKey>& after, size_t limit);
+  // The same of one part of the plans (RedisKeys::parts).
+  absl::StatusOr<Keys> ListPart(int part, const std::optional<std::string>& tenant,
+                                const std::optional<PlanKey>& after, size_t limit,
+                                Deadline deadline);
   // A page of the index; nothing where there is none that lacks no key. An error: Redis failed.
-  absl::StatusOr<std::optional<Keys>> IndexedPage(const std::string& index,
+  absl::StatusOr<std::optional<Keys>> IndexedPage(int part,
+                                                  const std::optional<std::string>& tenant,
                                                   const std::optional<PlanKey>& after, size_t limit,
                                                   Deadline deadline);
   // The same from all keys of the database, of which it makes the index.
-  absl::StatusOr<Keys> WalkedPage(const std::optional<std::string>& tenant,
+  absl::StatusOr<Keys> WalkedPage(int part, const std::optional<std::string>& tenant,
                                   const std::optional<PlanKey>& after, size_t limit,
                                   Deadline deadline);
 
   const RedisStoreOptions options_;
   const RedisKeys keys_;
-  const std::shared_ptr<RedisPool> pool_;
+  const std::shared_ptr<RedisClient> redis_;
   ServerMetrics* const metrics_;
   KnownEntries known_;
   mutable std::mutex stats_mutex_;

@@ -14,6 +14,12 @@ bool IsRefusedByReplica(const std::vector<RedisReply>& replies) {
   });
 }
 
+// A server of a cluster that has not, or not all of, what it is asked for.
+bool IsSentOn(const RedisReply& reply) {
+  return reply.kind == RedisReply::Kind::kError &&
+         (reply.text == "MOVED" || reply.text == "ASK" || reply.text == "TRYAGAIN");
+}
+
 }  // namespace
 
 RedisPool::RedisPool(const RedisOptions& options)
@@ -66,6 +72,7 @@ absl::StatusOr<std::vector<RedisReply>> RedisPool::RunOn(Connection* connection,
     if (!replies.ok()) return replies;
   }
   for (const RedisReply& reply : *replies) {
+    if (options_.in_cluster && IsSentOn(reply)) continue;
     if (absl::Status status = StatusOf(reply); absl::IsUnavailable(status)) return status;
   }
   return replies;
@@ -142,6 +149,11 @@ void RedisPool::GiveBack(Connection connection) {
   freed_.notify_one();
 }
 
-absl::Status RedisPool::Ping() { return Run({{"PING"}}).status(); }
+absl::StatusOr<std::vector<RedisClient::Replies>> RedisPool::RunOnAll(
+    const std::vector<RedisCommand>& commands) {
+  absl::StatusOr<Replies> replies = Run(commands);
+  if (!replies.ok()) return replies.status();
+  return std::vector<Replies>{*std::move(replies)};
+}
 
 }  // namespace stowage

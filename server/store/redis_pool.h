@@ -10,7 +10,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -18,42 +17,31 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/observe/server_metrics.h"
 #include "server/store/circuit_breaker.h"
+#include "server/store/redis_client.h"
 #include "server/store/redis_connection.h"
 #include "server/store/redis_sentinel.h"
 
 namespace stowage {
 
-struct RedisOptions {
-  RedisAddress address;
-  std::chrono::nanoseconds timeout = std::chrono::milliseconds(50);
-  int connections = 8;  // at once, >= 1; more callers wait for one
-  size_t largest_reply = size_t{16} << 20;
-  BreakerOptions breaker;
-  ServerMetrics* metrics =
-      nullptr;  // told whether the server is being left alone; outlives the pool
-};
-
 // Thread-safe. Connects when first used.
-class RedisPool {
+class RedisPool final : public RedisClient {
  public:
   explicit RedisPool(const RedisOptions& options);
 
-  // A reply to each command, errors of single commands among them (see StatusOf). UNAVAILABLE with
-  // the reason: no answer, a server that cannot serve, or one left alone after such failures.
-  // RESOURCE_EXHAUSTED: a reply over the limit.
-  absl::StatusOr<std::vector<RedisReply>> Run(const std::vector<RedisCommand>& commands);
+  absl::StatusOr<Replies> Run(const std::vector<RedisCommand>& commands) override;
+  absl::StatusOr<Replies> RunAt(const std::string&,
+                                const std::vector<RedisCommand>& commands) override {
+    return Run(commands);
+  }
+  absl::StatusOr<std::vector<Replies>> RunOnAll(const std::vector<RedisCommand>& commands) override;
+  bool is_cluster() const override { return false; }
+  int64_t failovers() const override { return failovers_; }
 
-  // Whether the server answers: for a start-up check, and for tests.
-  absl::Status Ping();
+  const std::string& host() const { return options_.address.host_or_path; }
 
   // Whether the server is being left alone.
   bool resting() const { return breaker_.open(); }
-
-  // How often another server was found to be the primary. What the one before acknowledged last may
-  // have been lost then.
-  int64_t failovers() const { return failovers_; }
 
  private:
   using Clock = RedisConnection::Clock;

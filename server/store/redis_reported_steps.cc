@@ -18,9 +18,9 @@ return before
 }  // namespace
 
 std::optional<int64_t> RedisReportedSteps::Raise(const ReportedPlan& plan, int64_t steps) {
-  const auto replies =
-      pool_->Run({{"EVAL", kRaise, "1", keys_.Steps(plan.key, plan.budget, plan.revision, plan.job),
-                   absl::StrCat(steps), absl::StrCat(time_to_live_.count())}});
+  const auto replies = redis_->Run(
+      {{"EVAL", kRaise, "1", keys_.Steps(plan.key, plan.budget, plan.revision, plan.job),
+        absl::StrCat(steps), absl::StrCat(time_to_live_.count())}});
   if (!replies.ok() || replies->front().kind != RedisReply::Kind::kInteger) return std::nullopt;
   return replies->front().integer;
 }

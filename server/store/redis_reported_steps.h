@@ -10,8 +10,8 @@
 #include <string>
 #include <utility>
 
+#include "server/store/redis_client.h"
 #include "server/store/redis_keys.h"
-#include "server/store/redis_pool.h"
 #include "server/store/reported_steps.h"
 
 namespace stowage {
@@ -19,15 +19,15 @@ namespace stowage {
 // A call is one round trip.
 class RedisReportedSteps final : public ReportedSteps {
  public:
-  RedisReportedSteps(const RedisKeys& keys, std::shared_ptr<RedisPool> pool,
+  RedisReportedSteps(const RedisKeys& keys, std::shared_ptr<RedisClient> redis,
                      std::chrono::milliseconds time_to_live = std::chrono::hours(24 * 14))
-      : keys_(keys), pool_(std::move(pool)), time_to_live_(time_to_live) {}
+      : keys_(keys), redis_(std::move(redis)), time_to_live_(time_to_live) {}
 
   std::optional<int64_t> Raise(const ReportedPlan& plan, int64_t steps) override;
 
  private:
   const RedisKeys keys_;
-  const std::shared_ptr<RedisPool> pool_;
+  const std::shared_ptr<RedisClient> redis_;
   const std::chrono::milliseconds time_to_live_;
 };
 

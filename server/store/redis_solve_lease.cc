@@ -6,7 +6,6 @@
 #include <random>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -41,8 +40,8 @@ std::string NewToken() {
 // The leases held by this server, and the thread that keeps them alive.
 class RedisSolveLease::Renewals {
  public:
-  Renewals(std::shared_ptr<RedisPool> pool, std::chrono::milliseconds time_to_live)
-      : pool_(std::move(pool)), time_to_live_(time_to_live), thread_([this] { Work(); }) {}
+  Renewals(std::shared_ptr<RedisClient> redis, std::chrono::milliseconds time_to_live)
+      : redis_(std::move(redis)), time_to_live_(time_to_live), thread_([this] { Work(); }) {}
 
   ~Renewals() { Stop(); }
 
@@ -74,7 +73,7 @@ class RedisSolveLease::Renewals {
  private:
   // Where it fails the lease ends by itself.
   void Delete(const std::string& name, const std::string& token) {
-    pool_->Run({{"EVAL", kRelease, "1", name, token}}).status().IgnoreError();
+    redis_->Run({{"EVAL", kRelease, "1", name, token}}).status().IgnoreError();
   }
 
   void Work() {
@@ -83,12 +82,12 @@ class RedisSolveLease::Renewals {
       const std::map<std::string, std::string> renewed = held_;
       if (renewed.empty()) continue;
       lock.unlock();
-      std::vector<RedisCommand> commands;
-      for (const auto& [token, name] : renewed) {
-        commands.push_back({"EVAL", kRenew, "1", name, token, absl::StrCat(time_to_live_.count())});
-      }
       // What could not be renewed is tried again in time, or is lost.
-      pool_->Run(commands).status().IgnoreError();
+      for (const auto& [token, name] : renewed) {
+        redis_->Run({{"EVAL", kRenew, "1", name, token, absl::StrCat(time_to_live_.count())}})
+            .status()
+            .IgnoreError();
+      }
       lock.lock();
       // What was let go of meanwhile may have been taken again after that.
       std::map<std::string, std::string> let_go;
@@ -102,7 +101,7 @@ class RedisSolveLease::Renewals {
     }
   }
 
-  const std::shared_ptr<RedisPool> pool_;
+  const std::shared_ptr<RedisClient> redis_;
   const std::chrono::milliseconds time_to_live_;
   std::mutex mutex_;
   std::condition_variable wake_;
@@ -123,11 +122,12 @@ class RedisSolveLease::Held final : public HeldLease {
   const std::string token_;
 };
 
-RedisSolveLease::RedisSolveLease(const RedisLeaseOptions& options, std::shared_ptr<RedisPool> pool)
+RedisSolveLease::RedisSolveLease(const RedisLeaseOptions& options,
+                                 std::shared_ptr<RedisClient> redis)
     : options_(options),
-      keys_(options.prefix, options.keyed),
-      pool_(std::move(pool)),
-      renewals_(std::make_shared<Renewals>(pool_, options.time_to_live)) {}
+      keys_(options.prefix, options.keyed, redis->is_cluster()),
+      redis_(std::move(redis)),
+      renewals_(std::make_shared<Renewals>(redis_, options.time_to_live)) {}
 
 RedisSolveLease::~RedisSolveLease() { renewals_->Stop(); }
 
@@ -135,7 +135,7 @@ LeaseAnswer RedisSolveLease::Acquire(const SolveQuestion& question) {
   const std::string name = keys_.Lease(question.key, question.budget);
   const std::string token = NewToken();
   const auto replies =
-      pool_->Run({{"SET", name, token, "NX", "PX", absl::StrCat(options_.time_to_live.count())}});
+      redis_->Run({{"SET", name, token, "NX", "PX", absl::StrCat(options_.time_to_live.count())}});
   if (!replies.ok() || !StatusOf(replies->front()).ok()) return {LeaseState::kFailed, nullptr};
   if (replies->front().kind == RedisReply::Kind::kNothing) return {LeaseState::kTaken, nullptr};
   renewals_->Add(name, token);

@@ -12,8 +12,8 @@
 #include <memory>
 #include <string>
 
+#include "server/store/redis_client.h"
 #include "server/store/redis_keys.h"
-#include "server/store/redis_pool.h"
 #include "server/store/solve_lease.h"
 
 namespace stowage {
@@ -26,7 +26,7 @@ struct RedisLeaseOptions {
 
 class RedisSolveLease final : public SolveLease {
  public:
-  RedisSolveLease(const RedisLeaseOptions& options, std::shared_ptr<RedisPool> pool);
+  RedisSolveLease(const RedisLeaseOptions& options, std::shared_ptr<RedisClient> redis);
   // Leases that are still held are renewed no more, and may be destroyed later.
   ~RedisSolveLease() override;
 
@@ -38,7 +38,7 @@ class RedisSolveLease final : public SolveLease {
 
   const RedisLeaseOptions options_;
   const RedisKeys keys_;
-  const std::shared_ptr<RedisPool> pool_;
+  const std::shared_ptr<RedisClient> redis_;
   const std::shared_ptr<Renewals> renewals_;
 };
 

@@ -20,6 +20,7 @@
 
 #include "server/entries/entry_codec.h"
 #include "server/store/redis_plan_store.h"
+#include "server/store/redis_pool.h"
 #include "solvers/schedule/instance.h"
 #include "tests/bench/bench_chains.h"
 #include "tests/server/store/redis_server.h"

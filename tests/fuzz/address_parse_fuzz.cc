@@ -37,7 +37,9 @@ void CheckRedis(const std::string& text) {
     return;
   }
   Require(address->sentinels.empty() == address->primary.empty(), "sentinels know a name", text);
-  Require(address->sentinels.empty() != address->host_or_path.empty(), "it is somewhere", text);
+  const int ways = (address->sentinels.empty() ? 0 : 1) + (address->nodes.empty() ? 0 : 1) +
+                   (address->host_or_path.empty() ? 0 : 1);
+  Require(ways == 1, "it is somewhere, in one way", text);
   const std::vector<RedisHost> hosts = HostsOf(*address);
   Require(hosts.empty() == (text[0] == '/'), "a path has no host", text);
   for (const RedisHost& host : hosts) {

@@ -19,6 +19,7 @@
 #include "server/entries/field_code.h"
 #include "server/entries/sealed_bytes.h"
 #include "server/store/redis_plan_store.h"
+#include "server/store/redis_pool.h"
 #include "tests/fuzz/require.h"
 
 namespace stowage {

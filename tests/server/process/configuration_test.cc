@@ -198,6 +198,7 @@ TEST_F(ConfigurationTest, WhatIsGuardedOrSaidToBeTrustedIsTaken) {
        "--entry_key_file=" + folder_.Write("keys", std::string(64, 'a') + "\n")},
       {"--redis=redis+sentinel://127.0.0.1:1,[::1]:2/plans/3"},
       {"--redis=rediss://127.0.0.1:1"},
+      {"--redis=redis+cluster://127.0.0.1:1,127.0.0.1:2"},
       {"--redis=redis://stowage@127.0.0.1:1",
        "--redis_password_file=" + folder_.Write("password", kToken)},
   };

@@ -74,6 +74,19 @@ TEST(RedisAddress, MayBeOfTls) {
   EXPECT_EQ(many->sentinels.size(), 2u);
 }
 
+TEST(RedisAddress, MayNameSomeOfACluster) {
+  const auto cluster = ParseRedisAddress("rediss+cluster://u:p@a,[::1]:2/");
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  EXPECT_TRUE(cluster->tls.has_value());
+  ASSERT_EQ(cluster->nodes.size(), 2u);
+  EXPECT_EQ(cluster->nodes[0].host, "a");
+  EXPECT_EQ(cluster->nodes[0].port, 6379);
+  EXPECT_EQ(cluster->nodes[1].host, "::1");
+  EXPECT_EQ(cluster->nodes[1].port, 2);
+  EXPECT_EQ(cluster->user, "u");
+  EXPECT_FALSE(ParseRedisAddress("redis+cluster://a")->tls.has_value());
+}
+
 TEST(RedisAddress, WhatIsWrongIsSaidAndNoPassword) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "must be HOST:PORT"},
@@ -81,7 +94,7 @@ TEST(RedisAddress, WhatIsWrongIsSaidAndNoPassword) {
       {"cache:0", "must be HOST:PORT"},
       {"cache:65536", "must be HOST:PORT"},
       {"u:secret@cache:1", "must be HOST:PORT"},
-      {"redis+tls://u:secret@cache", "the scheme of the URL must be redis, rediss,"},
+      {"redis+tls://u:secret@cache", "the scheme of the URL must be redis, redis+s"},
       {"redis+sentinel://u:secret@cache", "must name a primary after the sentinels"},
       {"redis+sentinel://u:secret@cache/", "must name a primary after the sentinels"},
       {"redis+sentinel://u:secret@cache/%2", "two hexadecimal digits"},
@@ -90,8 +103,9 @@ TEST(RedisAddress, WhatIsWrongIsSaidAndNoPassword) {
       {"redis+sentinel://a,b:0/plans", "the port of the URL must be in [1, 65535]"},
       {"redis+sentinel://a/plans/x", "the database of the URL must be a number"},
       {"redis://a,b:x", "the port of the URL must be in [1, 65535]"},
-      {"redis+cluster://cache", "is not supported"},
-      {"http://u:secret@cache", "the scheme of the URL must be redis, rediss,"},
+      {"redis+cluster://u:secret@cache/3", "the URL of a cluster must end after its hosts"},
+      {"redis+cluster://", "must have a host"},
+      {"http://u:secret@cache", "the scheme of the URL must be redis, redis+s"},
       {"redis://", "must have a host"},
       {"redis://u:secret@", "must have a host"},
       {"redis://:6379", "must have a host"},
