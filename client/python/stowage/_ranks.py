@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 COMMUNICATES = "it communicates with other ranks"
 _NEVER = 2**62  # in place of a time: its recomputes do not stop early
 
+# Of torch.distributed.ProcessGroup; PyTorch 1.13 does not dispatch them as operations.
+_CALLED = ("alltoall_base", "_allgather_base", "_reduce_scatter_base")
+
 _COSTS = (
     "output_bytes",
     "output_gradient_bytes",
@@ -88,6 +91,29 @@ class Listening(TorchDispatchMode):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.heard: Optional[str] = None
+        self._methods: Dict[str, Any] = {}
+
+    def __enter__(self) -> Listening:
+        for name in _CALLED:
+            method = getattr(dist.ProcessGroup, name, None)
+            if method is not None:
+                self._methods[name] = method
+                setattr(dist.ProcessGroup, name, self._hearing(method))
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        for name, method in self._methods.items():
+            setattr(dist.ProcessGroup, name, method)
+        self._methods.clear()
+
+    def _hearing(self, method: Any) -> Any:
+        def heard(*args: Any, **kwargs: Any) -> Any:
+            self.heard = COMMUNICATES
+            return method(*args, **kwargs)
+
+        return heard
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if any(kind.__name__ == "DTensor" for kind in types):

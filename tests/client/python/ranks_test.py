@@ -21,7 +21,7 @@ from processes import DEADLINE_S, Failed, Killed, outcomes, together
 from stowage import _chain, _measuring
 from stowage.planning import Profile
 from torch import nn
-from torch.distributed.nn.functional import all_reduce
+from torch.distributed.nn.functional import all_reduce, all_to_all_single
 from torch.nn.parallel import DistributedDataParallel
 
 torch.set_num_threads(1)
@@ -246,6 +246,19 @@ class Mean(nn.Module):
         return torch.tanh(x - all_reduce(x.mean(0)) / dist.get_world_size())
 
 
+class Experts(nn.Module):
+    """One on each rank, which rows go to and come back from."""
+
+    def __init__(self):
+        super().__init__()
+        self.expert = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        sent = all_to_all_single(torch.empty_like(x), x)
+        done = torch.tanh(self.expert(sent))
+        return all_to_all_single(torch.empty_like(done), done)
+
+
 class SyncNorm(nn.SyncBatchNorm):
     """As it is on a GPU."""
 
@@ -257,7 +270,8 @@ def with_norms(rank, kind, budget):
     warnings.simplefilter("ignore")
     torch.manual_seed(2)
     DistributedDataParallel._passing_sync_batchnorm_handle = lambda *_: None  # it insists on a GPU
-    norms = [nn.Sequential(nn.Linear(WIDTH, WIDTH), Mean() if kind == "mean" else SyncNorm(WIDTH)) for _ in range(6)]
+    last = {"mean": Mean, "experts": Experts, "sync": lambda: SyncNorm(WIDTH)}[kind]
+    norms = [nn.Sequential(nn.Linear(WIDTH, WIDTH), last()) for _ in range(6)]
     plain = nn.Sequential(*[norm if number % 2 else Mlp(WIDTH) for number, norm in enumerate(norms)])
     model = stowage.wrap(copy.deepcopy(plain), budget)
     results = []
@@ -270,9 +284,9 @@ def with_norms(rank, kind, budget):
     return same(results[:4], results[4:]), model.stowage.kept, model.stowage.recomputed
 
 
-@pytest.mark.parametrize("budget", ["80%", "least"])
-def test_blocks_that_communicate_run_once(budget):
-    first, second = together(2, with_norms, "mean", budget)
+@pytest.mark.parametrize("kind, budget", [("mean", "80%"), ("mean", "least"), ("experts", "least")])
+def test_blocks_that_communicate_run_once(kind, budget):
+    first, second = together(2, with_norms, kind, budget)
     assert first == second and first[0]
     assert first[1] == {block: "it communicates with other ranks" for block in (2, 4, 6)}
     assert sum(first[2]) == sum(first[2][0::2]) > 0
