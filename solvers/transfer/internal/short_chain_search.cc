@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bitset>
+#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <queue>
 #include <tuple>
@@ -22,6 +23,8 @@ constexpr int kPlaceBits = 3;
 
 enum Place : uint64_t { kNowhere, kHeld, kLeaving, kAway, kComing };
 
+constexpr bool IsCopied(Place place) { return place == kLeaving || place == kComing; }
+
 // Tensors by number: activation l is 2l, saved l is 2l-1.
 constexpr int Activation(int l) { return 2 * l; }
 constexpr int Saved(int l) { return 2 * l - 1; }
@@ -36,6 +39,10 @@ constexpr uint16_t kAllTensors = (1u << kMostTensors) - 1;
 // Where every tensor is, and the next backward.
 class Whereabouts {
  public:
+  Whereabouts() = default;
+  explicit Whereabouts(uint64_t key)
+      : gradient(static_cast<int>(key >> 1 & 15)), stopped((key & 1) != 0), places_(key >> 5) {}
+
   Place at(int tensor) const {
     return static_cast<Place>(places_ >> (kPlaceBits * tensor) & ((1u << kPlaceBits) - 1));
   }
@@ -94,12 +101,24 @@ struct Elsewhere {
   }
 };
 
-// A label of a state, with what most often says that it is not the better one.
-struct Reached {
+constexpr uint32_t kNoLabel = std::numeric_limits<uint32_t>::max();
+
+// What is kept of a label. What it holds, and the step to it, follow from this.
+struct KeptLabel {
+  uint64_t key;  // of its whereabouts
   int64_t now;
-  uint32_t label;
+  int64_t peak;
+  uint32_t before;
+  uint32_t ends;  // the first of those of its copies, which lie one after the other, by tensor
+  uint32_t next;  // of the same state
   uint16_t fresh;
+  uint8_t reached;
+  bool chained : 1;
+  bool superseded : 1;
 };
+
+// With its ends, its place in the queue and its share of the table of states, while all of these grow.
+constexpr size_t kBytesPerLabel = 160;
 
 // What makes memory free before an instruction.
 struct Release {
@@ -126,7 +145,7 @@ class ShortChainSearch {
         budget_(memory.value()),
         known_(known.value()),
         poll_(context.stop()),
-        most_labels_(static_cast<size_t>(context.memory().value()) / (2 * sizeof(Label))),
+        most_labels_(static_cast<size_t>(context.memory().value()) / kBytesPerLabel),
         loss_(chain_.length() + 1),
         tensors_(2 * loss_) {
     for (int t = 0; t < tensors_; ++t) {
@@ -145,6 +164,12 @@ class ShortChainSearch {
           (stage.recomputable() ? stage.stopped_time() : stage.forward_time).value();
       backward_[i] = stage.backward_time.value();
     }
+    int64_t forward = 0;
+    for (int l = 1; l <= loss_; ++l) {
+      const size_t i = static_cast<size_t>(l);
+      forward = std::max(forward, forward_[i]);
+      longest_[i] = std::max(forward, backward_[i]);
+    }
     for (int l = 1; l <= loss_; ++l) {
       elsewhere_backward_[static_cast<size_t>(l)] = LeastElsewhereBackward(l);
       elsewhere_forward_[static_cast<size_t>(l)] = LeastElsewhereForward(l);
@@ -159,13 +184,13 @@ class ShortChainSearch {
     start.device = chain_.gradient(loss_).value() + bytes_[0];
     start.fresh = Bit(Activation(0));
     if (start.device <= budget_) Reach(start);
-    while (!open_.empty() && labels_.size() < most_labels_) {
-      const size_t index = std::get<3>(open_.top());
+    while (!open_.empty() && kept_.size() < most_labels_) {
+      const uint32_t index = open_.top().index;
       open_.pop();
-      if (superseded_[index]) continue;
+      if (kept_[index].superseded) continue;
       absl::Status status = poll_.Spend(2000);
       if (!status.ok()) return status;
-      if (labels_[index].where.gradient == 0) {
+      if (Whereabouts(kept_[index].key).gradient == 0) {
         answer.schedule = Found(index);
         break;
       }
@@ -180,10 +205,36 @@ class ShortChainSearch {
   static int64_t End(const Label& label, int tensor) {
     return label.ends[static_cast<size_t>(tensor)];
   }
+  int64_t Begin(const Label& label, int tensor) const {
+    const bool leaves = label.where.at(tensor) == kLeaving;
+    return End(label, tensor) - (leaves ? to_host_ : to_device_)[static_cast<size_t>(tensor)];
+  }
 
-  void Expand(size_t index) {
-    const Label label = labels_[index];  // a copy: labels_ grows
-    from_ = static_cast<uint32_t>(index);
+  Label LabelOf(uint32_t index) const {
+    const KeptLabel& kept = kept_[index];
+    Label label;
+    label.where = Whereabouts(kept.key);
+    label.now = kept.now;
+    label.peak = kept.peak;
+    label.fresh = kept.fresh;
+    label.chained = kept.chained;
+    label.reached = kept.reached;
+    const int64_t* end = ends_.data() + kept.ends;
+    label.device = chain_.gradient(label.where.gradient).value();
+    if (label.where.stopped) label.device -= chain_.activation(label.where.gradient).value();
+    for (int t = 0; t < tensors_; ++t) {
+      const Place place = label.where.at(t);
+      if (place == kNowhere) continue;
+      if (place != kAway) label.device += Size(t);
+      if (place >= kLeaving) label.host += Size(t);
+      if (IsCopied(place)) label.ends[static_cast<size_t>(t)] = *end++;
+    }
+    return label;
+  }
+
+  void Expand(uint32_t index) {
+    const Label label = LabelOf(index);
+    from_ = index;
     const int next = label.where.gradient;
     for (int t = 0; t < tensors_; ++t) {
       if (label.where.stopped && StageOf(t) == next) continue;
@@ -206,9 +257,9 @@ class ShortChainSearch {
     }
   }
 
-  // What leaves comes back: an offload without a prefetch can be a discard, in place of its wait.
+  // What leaves comes back: an offload without a prefetch can be a discard, in place of its wait. What has no bytes may as well stay.
   void StartOffload(const Label& label, int t) {
-    if (label.where.at(t) != kHeld || (label.fresh & Bit(t)) == 0) return;
+    if (label.where.at(t) != kHeld || (label.fresh & Bit(t)) == 0 || Size(t) == 0) return;
     if (label.host + Size(t) > link_.host_memory.value()) return;
     Label next = label;
     next.step = Step();
@@ -219,7 +270,8 @@ class ShortChainSearch {
   // Of the output alone, which is less to copy than all that is saved with it.
   void StartOffloadOfOutput(const Label& label, int l) {
     const int t = Activation(l);
-    if (label.where.at(Saved(l)) != kHeld || (label.fresh & Bit(Saved(l))) == 0) return;
+    if (label.where.at(Saved(l)) != kHeld || (label.fresh & Bit(Saved(l))) == 0 || Size(t) == 0)
+      return;
     if (!chain_.stage(l).recomputable() || label.where.at(t) != kNowhere) return;
     if (label.host + Size(t) > link_.host_memory.value()) return;
     Label next = label;
@@ -289,8 +341,7 @@ class ShortChainSearch {
     int64_t free = label.now;
     for (int t = 0; t < tensors_; ++t) {
       const Place place = label.where.at(t);
-      const bool copied = place == kLeaving || place == kComing;
-      if (!copied || (link_.full_duplex && place != direction)) continue;
+      if (!IsCopied(place) || (link_.full_duplex && place != direction)) continue;
       free = std::max(free, End(label, t));
     }
     return free;
@@ -397,8 +448,18 @@ class ShortChainSearch {
   void Ran(const Instruction& instruction, uint16_t made, Label* next) {
     next->step.instruction = instruction;
     next->reached = std::max(next->reached, instruction.stage);
-    next->fresh = made;
-    next->chained = false;
+    // A copy that has not begun by now is one that is started after this, and begins no later: where a channel was busy
+    // all along, nothing could have started earlier.
+    bool busy_out = false, busy_in = false;
+    for (int t = 0; t < tensors_; ++t) {
+      if (!IsCopied(next->where.at(t)) || End(*next, t) < next->now) continue;
+      if (Begin(*next, t) > next->now) return;
+      const bool leaves = next->where.at(t) == kLeaving;
+      busy_out |= leaves || !link_.full_duplex;
+      busy_in |= !leaves || !link_.full_duplex;
+    }
+    next->fresh = busy_out ? kAllTensors : made;
+    next->chained = busy_in;
     Add(*next);
   }
 
@@ -534,35 +595,44 @@ class ShortChainSearch {
   }
 
   void Reach(const Label& label) {
-    if (IsLate(label)) return;
-    const int64_t estimate = Estimate(label);
-    if (estimate >= known_) return;
-    ForEachOther(label.where, Side::kLess, [&](std::vector<Reached>* others) {
-      others->erase(
-          std::remove_if(others->begin(), others->end(),
-                         [&](const Reached& other) {
-                           if (label.now > other.now || !NowhereLater(label, labels_[other.label]))
-                             return false;
-                           superseded_[other.label] = true;
-                           return true;
-                         }),
-          others->end());
+    if (looked_for_ != kNoLabel) return Compare(label);
+    const uint32_t index = static_cast<uint32_t>(kept_.size());
+    const uint32_t first_end = static_cast<uint32_t>(ends_.size());
+    KeptLabel kept{label.where.Key(), label.now, label.peak,  label.before,
+                   first_end,         kNoLabel,  label.fresh, static_cast<uint8_t>(label.reached),
+                   label.chained,     false};
+    for (int t = 0; t < tensors_; ++t) {
+      if (IsCopied(label.where.at(t))) ends_.push_back(End(label, t));
+    }
+    const int64_t estimate = IsLate(kept, label) ? known_ : Estimate(label);
+    if (estimate >= known_) {
+      ends_.resize(first_end);
+      return;
+    }
+    ForEachOther(label.where, Side::kLess, [&](uint32_t* link) {
+      while (*link != kNoLabel) {
+        KeptLabel& other = kept_[*link];
+        if (NowhereLater(kept, other)) {
+          other.superseded = true;
+          *link = other.next;
+        } else {
+          link = &other.next;
+        }
+      }
     });
-    reached_[label.where.Key()].push_back(
-        {label.now, static_cast<uint32_t>(labels_.size()), label.fresh});
-    open_.push({estimate, label.where.gradient, -label.now, labels_.size()});
-    labels_.push_back(label);
-    superseded_.push_back(false);
+    uint32_t& first = reached_.try_emplace(kept.key, kNoLabel).first->second;
+    kept.next = first;
+    first = index;
+    kept_.push_back(kept);
+    open_.push({estimate, label.now, label.where.gradient, index});
   }
 
   // Whether all that may follow may follow another label no later.
-  bool IsLate(const Label& label) {
+  bool IsLate(const KeptLabel& kept, const Label& label) {
     bool late = false;
-    ForEachOther(label.where, Side::kMore, [&](std::vector<Reached>* others) {
-      late = late || std::any_of(others->begin(), others->end(), [&](const Reached& other) {
-               return other.now <= label.now && (label.fresh & ~other.fresh) == 0 &&
-                      NowhereLater(labels_[other.label], label);
-             });
+    ForEachOther(label.where, Side::kMore, [&](const uint32_t* link) {
+      for (uint32_t other = *link; !late && other != kNoLabel; other = kept_[other].next)
+        late = NowhereLater(kept_[other], kept);
     });
     return late;
   }
@@ -574,7 +644,7 @@ class ShortChainSearch {
   void ForEachOther(const Whereabouts& where, Side side, Visit visit) {
     const auto look = [&](const Whereabouts& other) {
       const auto found = reached_.find(other.Key());
-      if (found != reached_.end() && !found->second.empty()) visit(&found->second);
+      if (found != reached_.end()) visit(&found->second);
     };
     look(where);
     const Place from = side == Side::kMore ? kNowhere : kHeld,
@@ -590,19 +660,54 @@ class ShortChainSearch {
     }
   }
 
-  // Of two labels of the same state: all that may follow b may follow a, no later.
-  bool NowhereLater(const Label& a, const Label& b) const {
+  // How many are under way.
+  static size_t Copies(const KeptLabel& label) {
+    static_assert(kMostTensors <= 12 && kLeaving == 2 && kComing == 4);
+    constexpr uint64_t kLowBits = 0x249249249;
+    const uint64_t places = label.key >> 5;
+    return std::bitset<64>(((places >> 1 & ~places) | places >> 2) & kLowBits).count();
+  }
+
+  // Of two labels of states whose copies are the same: all that may follow b may follow a, no later.
+  bool NowhereLater(const KeptLabel& a, const KeptLabel& b) const {
     if (a.now > b.now) return false;
     if ((b.fresh & ~a.fresh) != 0) return false;
     if (!a.chained && (b.chained || a.peak < b.peak)) return false;
-    for (size_t t = 0; t < static_cast<size_t>(tensors_); ++t) {
-      if (a.ends[t] > std::max(b.ends[t], b.now)) return false;
+    const int64_t *ends_a = ends_.data() + a.ends, *ends_b = ends_.data() + b.ends;
+    for (size_t i = 0; i < Copies(a); ++i) {
+      if (ends_a[i] > std::max(ends_b[i], b.now)) return false;
     }
     return true;
   }
 
+  // Steps are not kept: the one to a label is that which leads to it from the label before.
+  void Compare(const Label& label) {
+    const KeptLabel& kept = kept_[looked_for_];
+    if (label.where.Key() != kept.key || label.now != kept.now || label.peak != kept.peak ||
+        label.fresh != kept.fresh || label.chained != kept.chained)
+      return;
+    const int64_t* end = ends_.data() + kept.ends;
+    for (int t = 0; t < tensors_; ++t) {
+      if (IsCopied(label.where.at(t)) && End(label, t) != *end++) return;
+    }
+    step_ = label.step;
+  }
+
+  // Whether there is room to save stage k once more, with some gradient from `gradient` down.
+  bool MayBeMadeAgain(int k, int gradient) const {
+    const Stage& stage = chain_.stage(k);
+    if (!stage.recomputable()) return false;
+    for (int g = k; g <= gradient; ++g) {
+      int64_t made = Size(Saved(k)) + stage.forward_saving_overhead.value();
+      if (g == k)
+        made = std::min(made, stage.stopped_saved().value() + stage.stopped_overhead().value());
+      if (chain_.gradient(g).value() + Size(Activation(k - 1)) + made <= budget_) return true;
+    }
+    return false;
+  }
+
   // The ways to have as little elsewhere as the memories of device and host need while stage l runs, which takes `device` bytes.
-  std::vector<Elsewhere> LeastElsewhere(int l, int64_t least) const {
+  std::vector<Elsewhere> LeastElsewhere(int l, int64_t least, int gradient) const {
     std::vector<Elsewhere> ways;
     const int combinations = 1 << (2 * l);
     for (int code = 0; code < combinations; ++code) {  // two bits each: here, made again, copied
@@ -614,7 +719,7 @@ class ShortChainSearch {
         const int64_t bytes = Size(k == 0 ? Activation(0) : Saved(k));
         if (where == 0) device += bytes;
         if (where == 1) way.made_again |= Bit(k);
-        if (where == 1) possible &= k > 0 && chain_.stage(k).recomputable();
+        if (where == 1) possible &= k > 0 && MayBeMadeAgain(k, gradient);
         if (where == 2) way.copied |= Bit(k);
         if (where == 2) host += bytes;
         if (where == 3) possible = false;
@@ -636,7 +741,7 @@ class ShortChainSearch {
     const Stage& stage = chain_.stage(l);
     int64_t device = chain_.gradient(l).value() + stage.backward_overhead.value() + Size(Saved(l));
     if (stage.stops()) device -= chain_.activation(l).value();
-    return LeastElsewhere(l, device);
+    return LeastElsewhere(l, device, l - 1);
   }
 
   // Of its first forward.
@@ -646,7 +751,7 @@ class ShortChainSearch {
     if (l < loss_ && stage.recomputable()) {
       device = std::min(device, Size(Activation(l)) + stage.forward_overhead.value());
     }
-    return LeastElsewhere(l, chain_.gradient(loss_).value() + device);
+    return LeastElsewhere(l, chain_.gradient(loss_).value() + device, loss_);
   }
 
   // No schedule ends earlier that has this elsewhere when stage l runs. Before then `ran` has passed, and forwards of stages
@@ -734,8 +839,19 @@ class ShortChainSearch {
       if (label.where.at(Saved(l)) == kNowhere) forwards += least_forward_[static_cast<size_t>(l)];
       estimate = std::max(estimate, AllBack(label, l) + backwards);
     }
-    estimate = std::max(estimate, label.now + forwards + backwards);
+    const int64_t start = std::max(
+        label.now, EarliestEnd(label) - longest_[static_cast<size_t>(label.where.gradient)]);
+    estimate = std::max(estimate, start + forwards + backwards);
     return estimate >= known_ ? estimate : EndWithLeastElsewhere(label, estimate);
+  }
+
+  // Of the next forward or backward: the last copy that is started has begun by then.
+  int64_t EarliestEnd(const Label& label) const {
+    int64_t end = label.now;
+    for (int t = 0; t < tensors_; ++t) {
+      if (End(label, t) > label.now) end = std::max(end, Begin(label, t));
+    }
+    return end;
   }
 
   // When everything that is away, and has to be back before backward l ends, can be.
@@ -758,24 +874,41 @@ class ShortChainSearch {
     }
   }
 
-  Schedule Found(size_t index) const {
-    std::vector<const Step*> steps;
-    for (; index != 0; index = labels_[index].before) steps.push_back(&labels_[index].step);
+  Schedule Found(uint32_t index) {
+    std::vector<Step> steps;
+    for (; index != 0; index = kept_[index].before) {
+      looked_for_ = index;
+      Expand(kept_[index].before);
+      steps.push_back(step_);
+    }
     const auto prefetched = [](int t) { return PrefetchWait(KindOf(t), StageOf(t)); };
     Schedule schedule;
     for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-      Each((*step)->awaited, prefetched, &schedule);
-      Each((*step)->left, [](int t) { return OffloadWait(KindOf(t), StageOf(t)); }, &schedule);
-      Each((*step)->dropped, [](int t) { return Discard(KindOf(t), StageOf(t)); }, &schedule);
-      Each((*step)->reduced, [](int t) { return DropSavedKeepOutput(StageOf(t)); }, &schedule);
-      schedule.push_back((*step)->instruction);
-      Each((*step)->arrived, prefetched, &schedule);
+      Each(step->awaited, prefetched, &schedule);
+      Each(
+          step->left, [](int t) { return OffloadWait(KindOf(t), StageOf(t)); }, &schedule);
+      Each(
+          step->dropped, [](int t) { return Discard(KindOf(t), StageOf(t)); }, &schedule);
+      Each(
+          step->reduced, [](int t) { return DropSavedKeepOutput(StageOf(t)); }, &schedule);
+      schedule.push_back(step->instruction);
+      Each(step->arrived, prefetched, &schedule);
     }
     return schedule;
   }
 
-  // Estimate; of equal ones the nearest to the end first; index.
-  using Item = std::tuple<int64_t, int, int64_t, size_t>;
+  struct Item {
+    int64_t estimate;
+    int64_t now;
+    int gradient;
+    uint32_t index;
+
+    // The least estimate; of equal ones the nearest to the end.
+    friend bool operator<(const Item& a, const Item& b) {
+      return std::tie(b.estimate, b.gradient, a.now, b.index) <
+             std::tie(a.estimate, a.gradient, b.now, a.index);
+    }
+  };
 
   const Chain& chain_;
   const TransferModel& link_;
@@ -791,12 +924,15 @@ class ShortChainSearch {
   std::array<int64_t, kMostTensors> forward_ = {};  // by stage
   std::array<int64_t, kMostTensors> least_forward_ = {};
   std::array<int64_t, kMostTensors> backward_ = {};
+  std::array<int64_t, kMostTensors> longest_ = {};  // what may run next, by the next backward
   std::array<std::vector<Elsewhere>, kMostTensors> elsewhere_backward_,
       elsewhere_forward_;  // by stage
-  std::priority_queue<Item, std::vector<Item>, std::greater<Item>> open_;
-  absl::flat_hash_map<uint64_t, std::vector<Reached>> reached_;
-  std::vector<Label> labels_;
-  std::vector<bool> superseded_;
+  std::priority_queue<Item> open_;
+  absl::flat_hash_map<uint64_t, uint32_t> reached_;  // the first label of each state
+  std::vector<KeptLabel> kept_;
+  std::vector<int64_t> ends_;
+  uint32_t looked_for_ = kNoLabel;  // by Found
+  Step step_;
   uint32_t from_ = 0;
 };
 

@@ -3,8 +3,8 @@
 //
 // A* over where each tensor is and which backward is next. A state has several labels: when compute is done, and when each copy under
 // way ends; what can follow is a maximum or a sum of these, so that a label which is nowhere later makes others superfluous. Of
-// schedules that differ in the order of instructions alone, and are no faster, one is looked at: a start is as early as it can be, a
-// wait, a discard as late as they can be. Exponential in the stages.
+// schedules that differ in the order of instructions alone, and are no faster, one is looked at: a copy begins as early as it can, a
+// start, a wait, a discard are as late as they can be then. Exponential in the stages.
 #ifndef STOWAGE_SOLVERS_TRANSFER_INTERNAL_SHORT_CHAIN_SEARCH_H_
 #define STOWAGE_SOLVERS_TRANSFER_INTERNAL_SHORT_CHAIN_SEARCH_H_
 
@@ -18,8 +18,8 @@
 
 namespace stowage {
 
-// Stages, the loss not counted. Up to here the search takes half a second at most; at five it may take ten.
-inline constexpr int kShortChain = 3;
+// Stages, the loss not counted. Up to here most searches take milliseconds, a few of a thousand a second or more; at five some take twenty.
+inline constexpr int kShortChain = 4;
 
 struct ShortChainAnswer {
   // Whether all was looked at: else the search took more memory than it may.

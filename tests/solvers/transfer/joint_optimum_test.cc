@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <random>
 
@@ -60,6 +61,61 @@ TEST(JointOptimum, OneStage) { Compare(300, 1, 80, 100); }
 TEST(JointOptimum, TwoStages) { Compare(3000, 2, 81, 1500); }
 
 TEST(JointOptimum, ThreeStages) { Compare(60, 3, 82, 30); }
+
+TEST(JointOptimum, FourStages) { Compare(20, 4, 83, 10); }
+
+Stage StageOf(int64_t forward, int64_t backward, int64_t output, int64_t saved, int64_t gradient,
+              int64_t saving_overhead, int64_t overhead, int64_t backward_overhead) {
+  Stage stage;
+  stage.forward_time = Nanos(forward);
+  stage.backward_time = Nanos(backward);
+  stage.output = Bytes(output);
+  stage.saved = Bytes(saved);
+  stage.output_gradient = Bytes(gradient);
+  stage.forward_saving_overhead = Bytes(saving_overhead);
+  stage.forward_overhead = Bytes(overhead);
+  stage.backward_overhead = Bytes(backward_overhead);
+  return stage;
+}
+
+// Plans are proven though tables may take little: few labels are needed.
+void ExpectProvenIn(Bytes table_limit, const ChainSpec& spec, const TransferModel& link,
+                    int64_t budget, int64_t makespan) {
+  const Instance instance(*Chain::Create(spec), link);
+  SolveOptions options;
+  options.table_limit = table_limit;
+  const absl::StatusOr<Plan> plan = JointSolver().Solve(instance, Bytes(budget), options);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->prediction.makespan, Nanos(makespan));
+  EXPECT_TRUE(plan->bounds.proven_optimal);
+}
+
+constexpr Bytes kAnyHost = Bytes(std::numeric_limits<int64_t>::max());
+
+// While copies take many times what compute takes, any number of them could be waiting for the channel, in any order.
+TEST(JointOptimum, CopiesThatWaitForASlowChannelTakeFewLabels) {
+  ChainSpec spec;
+  spec.input = Bytes(1);
+  spec.stages = {StageOf(3, 0, 0, 1, 2, 0, 2, 1), StageOf(6, 3, 4, 7, 3, 5, 3, 2),
+                 StageOf(3, 3, 1, 2, 1, 0, 3, 5), StageOf(4, 3, 0, 5, 1, 3, 5, 4)};
+  ExpectProvenIn(Bytes(16 << 20), spec,
+                 {{1000000000, Nanos(8)}, {200000000, Nanos(0)}, true, kAnyHost}, 13, 81);
+}
+
+// Saved tensors that there is no room to make again, whatever leaves, stay or are copied.
+TEST(JointOptimum, WhatCannotBeMadeAgainIsKnown) {
+  ChainSpec spec;
+  spec.input = Bytes(5);
+  spec.stages = {StageOf(5, 0, 4, 7, 1, 5, 2, 3), StageOf(3, 2, 2, 3, 3, 5, 5, 3),
+                 StageOf(0, 4, 1, 1, 4, 4, 2, 5)};
+  spec.stages[0].recompute_saving_time = Nanos(2);
+  spec.stages[1].recompute_saving_time = Nanos(1);
+  spec.stages[0].recompute_saving_overhead = Bytes(9);
+  spec.stages[1].recompute_saving_overhead = Bytes(1);
+  spec.loss = StageOf(0, 3, 0, 1, 0, 2, 5, 5);
+  ExpectProvenIn(Bytes(2 << 20), spec,
+                 {{333333333, Nanos(0)}, {1000000000, Nanos(0)}, true, kAnyHost}, 17, 56);
+}
 
 }  // namespace
 }  // namespace stowage::testing
