@@ -105,11 +105,13 @@ std::vector<std::string> ReplicatedAt(int port, std::vector<std::string> argumen
   return arguments;
 }
 
-RedisSentinel::RedisSentinel(int primary_port, int quorum) : port_(FreePort()) {
+RedisSentinel::RedisSentinel(int primary_port, int quorum, const std::string& settings)
+    : port_(FreePort()) {
   std::ofstream(folder_ / "sentinel.conf")
-      << "port " << port_ << "\nbind 127.0.0.1\ndir " << folder_.path()
-      << "\nsentinel monitor plans 127.0.0.1 " << primary_port << " " << quorum
-      << "\nsentinel down-after-milliseconds plans 500\nsentinel failover-timeout plans 3000\n";
+      << (settings.empty() ? "port " : "port 0\ntls-port ") << port_ << "\nbind 127.0.0.1\ndir "
+      << folder_.path() << "\nsentinel monitor plans 127.0.0.1 " << primary_port << " " << quorum
+      << "\nsentinel down-after-milliseconds plans 500\nsentinel failover-timeout plans 3000\n"
+      << settings;
   process_ = std::make_unique<ChildProcess>(
       std::vector<std::string>{REDIS_SERVER_BINARY, folder_ / "sentinel.conf", "--sentinel"});
   const std::string output = process_->ReadUntil("+monitor master plans");

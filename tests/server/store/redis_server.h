@@ -51,7 +51,8 @@ std::vector<std::string> ReplicatedAt(int port, std::vector<std::string> argumen
 // sentinels do. Not thread-safe.
 class RedisSentinel {
  public:
-  RedisSentinel(int primary_port, int quorum);
+  // `settings`: more lines of its configuration.
+  RedisSentinel(int primary_port, int quorum, const std::string& settings = "");
 
   void Kill();
   RedisHost host() const { return {"127.0.0.1", port_}; }

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "server/store/redis_cluster.h"
 #include "server/store/redis_plan_store.h"
 #include "tests/client/rpc/test_certificates.h"
 #include "tests/server/store/entries.h"
@@ -29,13 +30,23 @@ constexpr char kLocal[] = "DNS:localhost,IP:127.0.0.1";
 class RedisTlsTest : public ::testing::Test {
  protected:
   // Lets in those alone that show a certificate of the authority if it `wants_clients`.
-  std::unique_ptr<RedisServer> Server(const std::string& names, bool wants_clients = false) {
+  std::unique_ptr<RedisServer> Server(const std::string& names, bool wants_clients = false,
+                                      const std::vector<std::string>& more = {}) {
     const TestIdentity identity = authority_.Issue(names);
-    return std::make_unique<RedisServer>(std::vector<std::string>{
-        "--bind", "127.0.0.1", "--tls-port", std::to_string(port_), "--tls-ca-cert-file", files_.ca,
-        "--tls-cert-file", folder_.Write("server.pem", identity.cert), "--tls-key-file",
-        folder_.Write("server.key", identity.key), "--tls-auth-clients",
-        wants_clients ? "yes" : "no"});
+    std::vector<std::string> arguments = {"--bind",
+                                          "127.0.0.1",
+                                          "--tls-port",
+                                          std::to_string(port_),
+                                          "--tls-ca-cert-file",
+                                          files_.ca,
+                                          "--tls-cert-file",
+                                          folder_.Write("server.pem", identity.cert),
+                                          "--tls-key-file",
+                                          folder_.Write("server.key", identity.key),
+                                          "--tls-auth-clients",
+                                          wants_clients ? "yes" : "no"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return std::make_unique<RedisServer>(arguments);
   }
   RedisOptions Options(const std::string& host = "127.0.0.1") const {
     RedisOptions options;
@@ -138,6 +149,43 @@ TEST_F(RedisTlsTest, APlainPortIsNone) {
   options.address.tls.reset();
   options.timeout = std::chrono::milliseconds(300);
   EXPECT_TRUE(absl::IsUnavailable(RedisPool(options).Ping()));
+}
+
+TEST_F(RedisTlsTest, IsThatOfAClusterToo) {
+  const auto server = Server(kLocal, false,
+                             {"--cluster-enabled", "yes", "--tls-cluster", "yes", "--cluster-port",
+                              std::to_string(FreePort())});
+  ASSERT_EQ(server->Ask({"CLUSTER", "ADDSLOTSRANGE", "0", "16383"}).text, "OK");
+  RedisOptions options = Options();
+  options.address.host_or_path.clear();
+  options.address.nodes = {{"127.0.0.1", port_}};
+  RedisCluster cluster(options);
+  const auto patience = Clock::now() + std::chrono::seconds(20);
+  absl::Status written = absl::UnavailableError("not tried");
+  while (!written.ok() && Clock::now() < patience) {
+    const auto replies = cluster.Run({{"SET", "a", "1"}});
+    written = replies.ok() ? StatusOf(replies->front()) : replies.status();
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_TRUE(written.ok()) << written;
+  options.address.tls->ca = "";
+  EXPECT_TRUE(absl::IsUnavailable(RedisCluster(options).Ping())) << "the system knows no such one";
+}
+
+TEST_F(RedisTlsTest, IsThatOfSentinelsToo) {
+  const auto server = Server(kLocal);
+  const RedisSentinel sentinel(port_, 1,
+                               "tls-replication yes\ntls-auth-clients no\ntls-ca-cert-file " +
+                                   files_.ca + "\ntls-cert-file " + folder_.PathOf("server.pem") +
+                                   "\ntls-key-file " + folder_.PathOf("server.key") + "\n");
+  RedisOptions options = Options();
+  options.address.host_or_path.clear();
+  options.address.primary = "plans";
+  options.address.sentinels = {sentinel.host()};
+  const absl::Status found = RedisPool(options).Ping();
+  EXPECT_TRUE(found.ok()) << found;
+  options.address.tls->ca = "";
+  EXPECT_TRUE(absl::IsUnavailable(RedisPool(options).Ping())) << "the system knows no such one";
 }
 
 TEST_F(RedisTlsTest, ARestartIsNotNoticed) {
