@@ -242,8 +242,7 @@ TEST_F(ConfigurationTest, AServerWithTlsAndTokensSaysNothingSecret) {
 }
 
 TEST_F(ConfigurationTest, ALevelInTheFileHoldsWithoutARestart) {
-  const std::string file =
-      folder_.Write("live.conf", "log_level = error\nreload_interval = 1s\n");
+  const std::string file = folder_.Write("live.conf", "log_level = error\nreload_interval = 1s\n");
   ChildProcess child(Command({"--listen=127.0.0.1:0", "--metrics_listen=", "--config=" + file}));
   std::string said = child.ReadUntil("metrics on none\n");
   folder_.Write("live.conf", "log_level = info\nreload_interval = 1s\nmax_stages = 5\n");
