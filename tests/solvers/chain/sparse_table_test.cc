@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "solvers/chain/internal/non_persistent_table.h"
 #include "solvers/chain/persistent_space.h"
@@ -148,6 +150,44 @@ TEST(SparseIntervalsTest, FindsThatLeastBudget) {
     EXPECT_EQ(frontier->info().schedule_class, proven);
     EXPECT_EQ(frontier->PlanAt(least - Bytes(1)).status, PlanStatus::kProvenInfeasible);
     EXPECT_EQ(frontier->points().back().makespan, chain.ideal_time());
+  }
+}
+
+// Of solves within single budgets, of which each knows nothing of the others; and the frontier's points are what their
+// schedules take.
+TEST(SparseIntervalsTest, MoreMemoryIsNeverSlower) {
+  std::mt19937_64 rng(8);
+  for (const int length : {20, 60, 130}) {
+    RandomChainOptions options = VariedOptions(length);
+    options.max_size = 1000;
+    options.max_time = 1000;
+    const Instance instance(RandomChain(length, options, &rng));
+    const int64_t least = SparseIntervalsSolver().LeastBudget(instance, {})->value();
+    const int64_t all = instance.store_all()->peak.value();
+    // Most of them where memory is least.
+    std::vector<int64_t> budgets;
+    for (int64_t above = 0; least + above < all; above += 1 + above / 2) {
+      budgets.push_back(least + above);
+    }
+    budgets.push_back(all);
+    Nanos before = Nanos(kInfinity);
+    for (const int64_t budget : budgets) {
+      const absl::StatusOr<Plan> plan = SparseIntervalsSolver().Solve(instance, Bytes(budget), {});
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      ASSERT_EQ(plan->status, PlanStatus::kFound) << length << " stages, budget " << budget;
+      EXPECT_LE(plan->prediction.makespan, before) << length << " stages, budget " << budget;
+      before = plan->prediction.makespan;
+    }
+    EXPECT_EQ(before, instance.ideal_time());
+    const absl::StatusOr<Frontier> frontier = SparseIntervalsSolver().SolveFrontier(instance, {});
+    ASSERT_TRUE(frontier.ok()) << frontier.status();
+    for (const Frontier::Point& point : frontier->points()) {
+      const absl::StatusOr<Simulation> run =
+          Evaluator(instance).Run(frontier->PlanAt(point.peak).schedule);
+      ASSERT_TRUE(run.ok()) << run.status();
+      EXPECT_EQ(run->peak, point.peak);
+      EXPECT_EQ(run->makespan, point.makespan);
+    }
   }
 }
 
