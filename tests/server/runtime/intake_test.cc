@@ -89,10 +89,10 @@ TEST(FairLane, AnAccountHasItsShareOfThePlaces) {
 }
 
 TEST(FairLane, AnAccountThatWaitsHoldsItsShareOfTheThreadsAndNoMore) {
-  FairLane lane(4, 100, {0.5, 0.5});
   std::promise<void> gate;
   const std::shared_future<void> open = gate.get_future().share();
   std::atomic<int> running{0}, most{0}, done{0};
+  FairLane lane(4, 100, {0.5, 0.5});  // ends first: its tasks read the others
   for (int i = 0; i < 8; ++i) {
     lane.TrySubmit(kA, [&](const absl::Status&) {
       most = std::max<int>(most, ++running);
@@ -112,9 +112,9 @@ TEST(FairLane, AnAccountThatWaitsHoldsItsShareOfTheThreadsAndNoMore) {
 }
 
 TEST(FairLane, AnotherShareHoldsForWhatComesAndWhatWaits) {
-  FairLane lane(2, 4, {0.5, 0.5});
   std::promise<void> gate, second;
   const std::shared_future<void> open = gate.get_future().share();
+  FairLane lane(2, 4, {0.5, 0.5});  // ends first: its tasks read the others
   const auto hold = [&open](const absl::Status&) { open.wait(); };
   EXPECT_EQ(lane.LimitOf(kA), 2u);
   ASSERT_EQ(lane.TrySubmit(kA, hold), FairLane::Taken::kYes);
