@@ -35,13 +35,14 @@ std::unique_ptr<PlanStore> Counted(std::unique_ptr<PlanStore> store, CacheTier t
   return std::make_unique<MetricsPlanStore>(std::move(store), tier, metrics);
 }
 
-std::shared_ptr<RedisClient> Client(const StoreConfig& config, ServerMetrics* metrics) {
+std::shared_ptr<RedisClient> Client(const StoreConfig& config, ServerMetrics* metrics, Log* log) {
   if (!config.redis) return nullptr;
   RedisOptions connections;
   connections.address = *config.redis;
   connections.timeout = config.redis_timeout;
   connections.connections = config.threads + 1;  // and the lease's own thread
   connections.metrics = metrics;
+  connections.log = log;
   return MakeRedisClient(connections);
 }
 
@@ -145,7 +146,7 @@ bool MayLoseDecisions(const StoreConfig& config) {
 
 absl::StatusOr<Stores> OpenStores(const StoreConfig& config, ServerMetrics* metrics, Log* log) {
   if (absl::Status made = MakeFolder(config); !made.ok()) return WithAdvice(config, made);
-  const std::shared_ptr<RedisClient> redis = Client(config, metrics);
+  const std::shared_ptr<RedisClient> redis = Client(config, metrics, log);
   std::unique_ptr<PlanStore> file;
   if (!config.sqlite_path.empty()) {
     auto opened = File(config, metrics);

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/observe/log.h"
 #include "server/observe/server_metrics.h"
 #include "server/store/circuit_breaker.h"
 #include "server/store/redis_address.h"
@@ -26,7 +27,8 @@ struct RedisOptions {
   size_t largest_reply = size_t{16} << 20;
   BreakerOptions breaker;
   ServerMetrics* metrics =
-      nullptr;  // told whether a server is being left alone; outlives the client
+      nullptr;         // told whether a server is being left alone; outlives the client
+  Log* log = nullptr;  // the same, with the reason
   // Of one of a cluster's servers: that it sends on what it is asked is an answer, no failure.
   bool in_cluster = false;
 };

@@ -1,6 +1,7 @@
 #include "server/store/redis_pool.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace stowage {
@@ -48,8 +49,21 @@ absl::StatusOr<std::vector<RedisReply>> RedisPool::Run(const std::vector<RedisCo
   } else {
     breaker_.Succeeded();
   }
-  if (options_.metrics != nullptr) options_.metrics->RedisResting(breaker_.open());
+  Tell(replies.status());
   return replies;
+}
+
+void RedisPool::Tell(const absl::Status& status) {
+  const bool now = resting();
+  if (options_.metrics != nullptr) options_.metrics->RedisResting(now);
+  // Whoever failed says why.
+  if ((now && status.ok()) || told_resting_.exchange(now) == now || options_.log == nullptr) return;
+  options_.log->Write(now ? LogLevel::kWarning : LogLevel::kInfo, now ? "redis_away" : "redis_back",
+                      [&](LogLine* line) {
+                        // Of a socket, or of what sentinels name, the URL says more.
+                        if (options_.in_cluster) line->Add("host", host());
+                        if (now) line->Add("reason", std::string(status.message()));
+                      });
 }
 
 absl::StatusOr<std::vector<RedisReply>> RedisPool::RunOn(Connection* connection,

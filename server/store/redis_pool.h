@@ -58,6 +58,8 @@ class RedisPool final : public RedisClient {
   // seconds, which will be lost, and grant leases that another one grants, too.
   bool HasLostItsPlace(Clock::time_point deadline);
   void DropResting();
+  // Those who are to know whether the server is being left alone, after a call that ended so.
+  void Tell(const absl::Status& status);
   // A connection that rests, or null where a new one may be opened; false when none came free.
   bool Take(Clock::time_point deadline, Connection* connection);
   void GiveBack(Connection connection);
@@ -66,6 +68,7 @@ class RedisPool final : public RedisClient {
   CircuitBreaker breaker_;
   const std::unique_ptr<RedisSentinels> sentinels_;  // null: none
   std::atomic<int64_t> failovers_{0};
+  std::atomic<bool> told_resting_{false};
   std::mutex mutex_;
   std::condition_variable freed_;
   std::vector<Connection> resting_;

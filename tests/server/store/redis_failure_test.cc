@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <fstream>
@@ -123,6 +124,28 @@ TEST_F(RedisFailure, KilledCostsNoTimeAndNoAnswer) {
   EXPECT_TRUE(node.tiers->Put(kKey, EntryOf("a", 0, 2)).ok());
   EXPECT_EQ(node.Generation(), 2);
   EXPECT_GT(node.Failures(CacheFailure::kUnavailable), 0);
+}
+
+TEST_F(RedisFailure, TheLogSaysOnceThatItIsLeftAloneAndWhy) {
+  std::string lines;
+  {
+    Log log(LogLevel::kInfo, [&lines](const std::string& text) { lines += text; });
+    RedisOptions options = server_.options();
+    options.log = &log;
+    RedisPool pool(options);
+    server_.Kill();
+    for (int i = 0; i < 10; ++i) pool.Run({{"GET", "x"}}).status().IgnoreError();
+    server_.Start();
+    const Clock::time_point patience = Clock::now() + std::chrono::seconds(30);
+    while (!pool.Run({{"GET", "x"}}).ok() && Clock::now() < patience) {
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+  }
+  const size_t away = lines.find("redis_away");
+  ASSERT_NE(away, std::string::npos) << lines;
+  EXPECT_NE(lines.find("cannot connect to Redis", away), std::string::npos) << lines;
+  EXPECT_NE(lines.find("redis_back", away), std::string::npos) << lines;
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2) << lines;
 }
 
 TEST_F(RedisFailure, AListWithoutRedisIsAnErrorAndNotAShorterOne) {
