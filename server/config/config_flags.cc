@@ -98,6 +98,8 @@ ABSL_FLAG(std::string, redis_ca, "",
 ABSL_FLAG(std::string, redis_cert, "",
           "PEM file of this server's certificate for it; empty for none");
 ABSL_FLAG(std::string, redis_key, "", "PEM file of that one's private key");
+ABSL_FLAG(std::string, redis_server_name, "",
+          "name or address that its certificate must be for, with rediss://; empty for its host");
 ABSL_FLAG(
     std::string, entry_key_file, "",
     "file of secret keys, a line of 64 hexadecimal digits each: what servers share in Redis is "
@@ -179,6 +181,7 @@ const std::vector<std::string>& FlagNames() {
                                                                  "redis_ca",
                                                                  "redis_cert",
                                                                  "redis_key",
+                                                                 "redis_server_name",
                                                                  "entry_key_file",
                                                                  "redis_timeout",
                                                                  "redis_ttl",

@@ -52,6 +52,7 @@ ABSL_DECLARE_FLAG(std::string, redis_password_file);
 ABSL_DECLARE_FLAG(std::string, redis_ca);
 ABSL_DECLARE_FLAG(std::string, redis_cert);
 ABSL_DECLARE_FLAG(std::string, redis_key);
+ABSL_DECLARE_FLAG(std::string, redis_server_name);
 ABSL_DECLARE_FLAG(std::string, entry_key_file);
 ABSL_DECLARE_FLAG(absl::Duration, redis_timeout);
 ABSL_DECLARE_FLAG(absl::Duration, redis_ttl);

@@ -60,7 +60,7 @@ absl::Status ReadDecisions(const ConfigSources& sources, StoreConfig* config) {
 // With the files of TLS, if it is of TLS.
 absl::Status ReadRedisTls(const ConfigSources& sources, RedisAddress* address) {
   const RedisTlsFiles files{absl::GetFlag(FLAGS_redis_ca), absl::GetFlag(FLAGS_redis_cert),
-                            absl::GetFlag(FLAGS_redis_key)};
+                            absl::GetFlag(FLAGS_redis_key), absl::GetFlag(FLAGS_redis_server_name)};
   const std::pair<const char*, std::string> named[] = {
       {"redis_ca", files.ca}, {"redis_cert", files.cert}, {"redis_key", files.key}};
   for (const auto& [flag, file] : named) {
@@ -75,7 +75,11 @@ absl::Status ReadRedisTls(const ConfigSources& sources, RedisAddress* address) {
   if (files.cert.empty() != files.key.empty()) {
     return FlagError(sources, "redis_cert", files.cert, "and --redis_key need each other");
   }
-  if (address == nullptr || !address->tls) return absl::OkStatus();
+  const bool is_tls = address != nullptr && address->tls;
+  if (!files.server_name.empty() && !is_tls) {
+    return FlagError(sources, "redis_server_name", files.server_name, "needs --redis=rediss://");
+  }
+  if (!is_tls) return absl::OkStatus();
   if (const auto usable = RedisTls::Make(files, "localhost"); !usable.ok()) {
     return FlagError(sources, "redis_ca", files.ca, std::string(usable.status().message()));
   }

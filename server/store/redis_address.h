@@ -20,6 +20,7 @@ struct RedisTlsFiles {
   std::string ca;    // authorities of servers' certificates; empty: those of the system
   std::string cert;  // of this client, with its chain; empty: none
   std::string key;
+  std::string server_name;  // that the server's certificate must be for; empty: its host
 };
 
 struct RedisAddress {

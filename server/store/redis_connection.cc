@@ -191,7 +191,8 @@ absl::StatusOr<std::unique_ptr<RedisConnection>> RedisConnection::Open(const Red
 }
 
 absl::Status RedisConnection::StartTls(const RedisAddress& address, Clock::time_point deadline) {
-  auto tls = RedisTls::Make(*address.tls, address.host_or_path);
+  const std::string& name = address.tls->server_name;
+  auto tls = RedisTls::Make(*address.tls, name.empty() ? address.host_or_path : name);
   if (!tls.ok()) return tls.status();
   tls_ = *std::move(tls);
   while (true) {

@@ -137,6 +137,8 @@ TEST_F(ConfigurationTest, WhatWouldBeOpenOrAbortIsRefusedWithTheReason) {
       {{"--redis=redis://h", "--redis_ca=" + folder_.PathOf("tokens")},
        "--redis_ca=" + folder_.PathOf("tokens") + ": needs --redis=rediss://"},
       {{"--redis_cert=" + folder_.PathOf("tokens")}, "needs --redis=rediss://"},
+      {{"--redis=redis://h", "--redis_server_name=h"},
+       "--redis_server_name=h: needs --redis=rediss://"},
       {{"--redis=rediss://h", "--redis_ca=" + folder_.PathOf("none")}, "none: cannot be read"},
       {{"--redis=rediss://h", "--redis_ca=" + folder_.PathOf("tokens")}, "tokens cannot be used"},
       {{"--redis=rediss://h", "--redis_key=" + folder_.PathOf("tokens")}, "need each other"},

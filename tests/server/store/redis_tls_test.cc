@@ -116,6 +116,16 @@ TEST_F(RedisTlsTest, AServerForAnotherNameIsRefused) {
   ExpectRefused(Options("localhost"), "its certificate: hostname mismatch");
 }
 
+TEST_F(RedisTlsTest, AnotherNameThanTheHostMayBeWanted) {
+  const auto server = Server("DNS:elsewhere");
+  RedisOptions options = Options("127.0.0.1");
+  ExpectRefused(options, "its certificate: ");
+  options.address.tls->server_name = "elsewhere";
+  EXPECT_TRUE(RedisPool(options).Ping().ok());
+  options.address.tls->server_name = "localhost";
+  ExpectRefused(options, "its certificate: hostname mismatch");
+}
+
 TEST_F(RedisTlsTest, ShowsItsOwnCertificateWhereThatIsWanted) {
   const auto server = Server(kLocal, true);
   // It may hang up before what it says is read.
