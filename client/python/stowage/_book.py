@@ -24,12 +24,14 @@ MOST_KNOWN = 256  # arguments of one block, remembered so that they are found at
 DRIFT_STEPS = 50
 DRIFT_TIME, DRIFT_PEAK = 0.3, 0.05  # off by more of the prediction: the time either way, the peak above it
 MOST_REPLANS = 2  # of one shape; then it stays as it is
+STEPS_BY_LARGER = 2  # of a new shape, by the plan for a larger one; then it is measured
 
 
 class Event(NamedTuple):
     """Something that happened to a wrapped model's training. ``step``: forwards begun by then. ``kind``: "measured",
     "planned", "recorded" (an earlier process's measurements are taken), "widened" (blocks were given larger arguments than any
-    before), "drift", "out of memory" or "note" (what was said as a warning)."""
+    before), "by larger" (a new shape of batch trains by the plan for a larger one), "drift", "out of memory" or "note" (what
+    was said as a warning)."""
 
     step: int
     kind: str
@@ -40,8 +42,11 @@ class Report:
     """What the first steps by a service's plan take, sent once."""
 
     def __init__(self, service: PlanService, answer: Answer, steps: int, beside_bytes: int) -> None:
+        from stowage.rpc import current_traceparent  # there is a service, and so its part is installed
+
         self._service = service
         self._answer = answer
+        self._traceparent = current_traceparent()  # the plan's: the thread that sends is in no span
         self._steps = steps
         self._beside_bytes = beside_bytes
         self._copied: Dict[str, int] = {}
@@ -64,7 +69,7 @@ class Report:
             "peak_bytes": int(statistics.median(self._peaks_bytes)),
         }
         try:
-            self._service.report(self._answer, steps=self._steps, **took)
+            self._service.report(self._answer, steps=self._steps, traceparent=self._traceparent or None, **took)
         except StowageError as error:
             failed(f"could not report to the service: {error}")
 
@@ -138,6 +143,11 @@ class Book:
         self._after_others: Set[int] = set()  # blocks that read nothing of the block before
         self._arguments: List[List[Any]] = [[] for _ in range(length + 1)]  # that were measured, as words_of has them
         self._known: List[Set[Any]] = [set() for _ in range(length + 1)]
+
+    @property
+    def serves_smaller(self) -> bool:
+        """Whether batches that are smaller may train by the plan."""
+        return self.plan is not None and not self.is_widened and not self.on_trial
 
     @property
     def held_bytes(self) -> int:

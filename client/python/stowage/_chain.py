@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, List, Ma
 import torch
 
 from stowage import _measuring, _moving, _records, _states, _steps
-from stowage._book import MOST_REPLANS, Event, Report
+from stowage._book import MOST_REPLANS, STEPS_BY_LARGER, Event, Report
 from stowage._book import Book as Book
 from stowage._caches import FilledCache, with_own_caches
 from stowage._device import Device, own_bytes
@@ -124,6 +124,7 @@ class Chain:
         self.events: Deque[Event] = collections.deque(maxlen=MOST_EVENTS)
         self._steps_begun = 0
         self._drifted: Dict[Any, Book] = {}  # by shape: what was planned before what is measured anew
+        self._by_larger: Dict[Any, int] = {}  # by shape: its steps by plans for larger ones
         self._place = _Place()
         self._model = weakref.ref(model)
         self.watching: Optional[weakref.ref[Watch]] = None  # the step that is measured
@@ -144,6 +145,7 @@ class Chain:
         self._state.clear()
         self.books.clear()
         self._drifted.clear()
+        self._by_larger.clear()
         # Parameters with their bytes, by the backward after which their gradients are whole; of the head at length + 1.
         self._by_backward: List[List[Tuple[torch.Tensor, int]]] = [[] for _ in range(self.length + 2)]
         self._tied: Dict[int, torch.Tensor] = {}  # parameters of two blocks or more
@@ -277,6 +279,10 @@ class Chain:
             ranks.begin(self, others_bytes)
         self._steps_begun += 1
         book = self.books.get(shape)
+        if book is None and ranks is None:
+            larger = self._larger(shape)
+            if larger is not None:
+                return self._run_by(larger, inputs, by_larger=True)
         if book is None or (ranks is not None and ranks.measuring):
             if book is None and len(self.books) >= MOST_SHAPES:
                 del self.books[next(iter(self.books))]
@@ -299,9 +305,32 @@ class Chain:
                     raise
                 self._forget(book, "nothing can be planned by it")
                 book = self.books[shape] = self._new_book(inputs, book.key)
+        return self._run_by(book, inputs)
+
+    def _run_by(self, book: Book, inputs: List[Any], by_larger: bool = False) -> Run:
         self.last_book = book
         self.recomputed = [0] * (self.length + 1)
-        return Run(self, book.steps, book, Watch(self, book, inputs))
+        return Run(self, book.steps, book, Watch(self, book, inputs, by_larger))
+
+    def _larger(self, shape: Any) -> Optional[Book]:
+        """The book for the smallest larger batch, for the first steps of a shape of its own: the last batch of an epoch is
+        not worth a step that measures, until it comes again."""
+        if self._by_larger.get(shape, 0) >= STEPS_BY_LARGER or shape in self._drifted:
+            return None
+        sizes, *modes = shape
+        larger = [
+            (known[0], book)
+            for known, book in self.books.items()
+            if book.serves_smaller and list(known[1:]) == modes and _covers(known[0], sizes)
+        ]
+        if not larger:
+            return None
+        if len(self._by_larger) == MOST_SHAPES:
+            self._by_larger.clear()
+        self._by_larger[shape] = self._by_larger.get(shape, 0) + 1
+        if self._by_larger[shape] == 1:
+            self._note("by larger", "a batch of a new shape trains by the plan for a larger one")
+        return min(larger, key=lambda of: sum(size.numel() for size, _, _ in of[0]))[1]
 
     def _new_book(self, inputs: List[Any], key: Optional[str] = None) -> Book:
         self._watch_parameters()
@@ -630,6 +659,13 @@ class Chain:
             self.notes.append(note)
             self._note("note", note)
             warnings.warn(f"stowage: {note}", stacklevel=3)
+
+
+def _covers(larger: Sequence[Any], sizes: Sequence[Any]) -> bool:
+    """Whether inputs are like these, and none smaller."""
+    return len(larger) == len(sizes) and all(
+        a[1:] == b[1:] and len(a[0]) == len(b[0]) and all(map(operator.ge, a[0], b[0])) for a, b in zip(larger, sizes)
+    )
 
 
 def _has_tied(model: torch.nn.Module, blocks: Sequence[torch.nn.Module]) -> bool:

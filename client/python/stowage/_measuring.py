@@ -409,11 +409,12 @@ class Watch:
     from where one block is first needed to where the next one is.
     """
 
-    def __init__(self, chain: Chain, book: Book, inputs: List[Any]) -> None:
+    def __init__(self, chain: Chain, book: Book, inputs: List[Any], by_larger: bool = False) -> None:
+        """``by_larger``: the batch is smaller than those that the book is of."""
         self._chain = chain
         self._device = chain.device
         self._book = book
-        self._planned = book.plan is not None
+        self._planned = book.plan is not None and not by_larger  # the time is the plan's, and the peak
         self._begun_ns = self._start = 0
         self._peak = 0
         self._stretch_peak = 0
@@ -512,7 +513,7 @@ class Watch:
             self._take()
             self._going = False
             self._chain.watching = None
-            self._book.was_watched = self._planned
+            self._book.was_watched = self._book.was_watched or self._planned
             self._chain.step_measured(self._book, self._peak, self._device.now_ns() - self._begun_ns, self._planned)
 
     def accumulated(self, parameter: torch.Tensor, size_bytes: int) -> None:

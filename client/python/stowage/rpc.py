@@ -349,10 +349,15 @@ _TRACEPARENT = re.compile("(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9
 
 def _traceparent(given: Optional[str]) -> str:
     """What is given; else that of OpenTelemetry's current span; "" for none."""
-    if given is not None:
-        if not _TRACEPARENT.fullmatch(given):
-            raise InvalidArgument(f"traceparent = {given!r}: must be as W3C's Trace Context writes it, 00-...-...-01")
-        return given
+    if given is None:
+        return current_traceparent()
+    if not _TRACEPARENT.fullmatch(given):
+        raise InvalidArgument(f"traceparent = {given!r}: must be as W3C's Trace Context writes it, 00-...-...-01")
+    return given
+
+
+def current_traceparent() -> str:
+    """Of the span that OpenTelemetry has in force in this thread, as W3C writes it; "" for none."""
     trace = sys.modules.get("opentelemetry.trace")  # whoever has a span has imported it
     if trace is None:
         return ""

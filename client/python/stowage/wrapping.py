@@ -258,13 +258,16 @@ def wrap(
     block runs again; the next one has a plan for the largest. Fifty steps whose median peak is more than 5% above the
     prediction, or whose median time is 30% off it, have all measured and planned anew, twice at most for a shape.
 
+    A new shape of batch that is like one that has a plan, and nowhere larger (the last batch of an epoch), trains by that
+    plan for its first two steps, which are neither reported nor held against the prediction; its third one measures.
+
     ``process_group``: of torch.distributed: its ranks train by one plan, that of the least budget and the greatest costs among
     them. Left out, that of the DistributedDataParallel or fully_shard around the model, put there before or after; a model
     without any plans alone. All ranks make their steps together.
 
     Parameters, buffers, names, hooks, copies and pickles of the model stay what they are; under no_grad the model runs as
-    if it were not wrapped. The step that is measured, the first with each shape of batch, takes three to four times as
-    long as others.
+    if it were not wrapped. The step that is measured, the first with each shape of batch, takes four to eight times as
+    long as a plain one.
 
     Raises InvalidArgument for blocks that cannot be planned, FailedPrecondition for a model that is wrapped already and
     where nothing counts the bytes of tensors. The second step raises Infeasible, with ``least_bytes``, where nothing fits.

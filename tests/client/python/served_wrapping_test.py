@@ -1,10 +1,13 @@
 """Models trained by plans of a service."""
 
 import copy
+import queue
 import socket
 import subprocess
 import sys
+import threading
 import time
+import types
 
 import pytest
 import stowage
@@ -44,6 +47,31 @@ def test_a_training_by_a_services_plan(stowaged, monkeypatch):
     while '"reports": 1' not in listed(stowaged, key) and time.monotonic() < until:
         time.sleep(0.05)
     assert '"reports": 1' in listed(stowaged, key) and not training.notes
+
+
+def test_a_report_is_of_the_span_that_the_plan_was_asked_in(stowaged, monkeypatch):
+    context = types.SimpleNamespace(is_valid=True, trace_id=0xAB, span_id=0xCD, trace_flags=1)
+    none = types.SimpleNamespace(is_valid=False)
+    mine = threading.get_ident()  # as opentelemetry-api, which has a current span for each thread
+    span = types.SimpleNamespace(get_span_context=lambda: context if threading.get_ident() == mine else none)
+    monkeypatch.setitem(sys.modules, "opentelemetry.trace", types.SimpleNamespace(get_current_span=lambda: span))
+    monkeypatch.setattr(_chain, "REPORTED_STEPS", 1)
+    sent = queue.Queue()
+    report = rpc.PlanService.report
+
+    def note(service, answer, **how):
+        verdict = report(service, answer, **how)
+        sent.put((threading.get_ident(), how["traceparent"], verdict))
+        return verdict
+
+    monkeypatch.setattr(rpc.PlanService, "report", note)
+    model = stowage.wrap(nn.Sequential(*[Mlp(64) for _ in range(3)]), "80%", server=stowaged.address)
+    step = step_on(torch.randn(16, 64))
+    for _ in range(2):
+        step(model)
+    sender, traceparent, verdict = sent.get(timeout=60)
+    assert sender != mine and traceparent == f"00-{'ab':>032}-{'cd':>016}-01"
+    assert verdict in ("accepted", "outlier")
 
 
 def test_the_next_job_of_the_same_model_has_it_from_the_cache(stowaged):

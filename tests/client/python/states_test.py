@@ -112,13 +112,14 @@ def test_the_least_limit_is_what_stays():
 def test_shapes_under_one_schedule_have_one_entry(lacking):
     model = model_of()
     trained(model)
-    outcome(model, step_on(torch.randn(16, WIDTH)), 3)
+    larger = step_on(torch.randn(64, WIDTH))
+    outcome(model, larger, 3)
     training = trained(model)
     chain = training._chain
     chain.name_of = lambda profile, shape: name_of(profile, None)
     books = list(chain.books.values())
     assert len(books) == 2
-    outcome(model, step_on(torch.randn(16, WIDTH)), 4)
+    outcome(model, larger, 4)
     assert all(book.plan is not None for book in books)
     (entry,) = training.state()["plans"].values()
     assert entry["plan"] is not None and entry["at_most_bytes"] is None

@@ -705,12 +705,69 @@ def test_evaluation_is_plain():
 def test_every_shape_of_batch_has_its_plan():
     plain = nn.Sequential(*[Mlp(16) for _ in range(4)])
     model = stowage.wrap(copy.deepcopy(plain), "least")
-    for batch in (4, 8, 4, 8, 4):
+    for batch in (4, 8, 4, 8, 4, 4, 4):
         step = step_on(torch.ones(batch, 16))
         assert_equal(outcome(model, step), outcome(plain, step))
     assert len(model.stowage._chain.books) == 2
     small, large = (book.plan for book in model.stowage._chain.books.values())
     assert small.store_all_peak_bytes < large.store_all_peak_bytes
+
+
+def kinds(model):
+    return [event.kind for event in model.stowage.events]
+
+
+@pytest.mark.parametrize("budget", ["80%", "least"])
+def test_a_smaller_batch_trains_twice_by_the_plan_for_a_larger_one(budget):
+    torch.manual_seed(0)
+    plain = nn.Sequential(*[Mlp(64) for _ in range(6)])
+    model = stowage.wrap(copy.deepcopy(plain), budget)
+
+    def train(rows):
+        step = step_on(torch.randn(rows, 64))
+        assert_equal(outcome(model, step), outcome(plain, step))
+        return model.stowage
+
+    for rows in (48, 48, 32, 32, 32, 32):  # the smaller one is measured in its third step
+        training = train(rows)
+    assert kinds(model) == ["measured", "planned", "by larger", "measured", "planned"]
+    medium = training.plan
+    for _ in range(2):
+        training = train(24)
+        assert training.plan is medium, "the smallest that is larger"
+        assert sum(training.recomputed) == medium.recomputed_forwards
+        assert training.measured_peak_bytes <= medium.peak_bytes
+    train(24)
+    assert kinds(model)[5:] == ["by larger", "measured"]
+    training = train(24)
+    assert training.plan.store_all_peak_bytes < medium.store_all_peak_bytes
+    assert training.measured_peak_bytes <= training.plan.peak_bytes
+
+
+def test_a_smaller_batch_is_measured_where_no_larger_one_is_like_it():
+    plain = nn.Sequential(*[Mlp(64) for _ in range(4)])
+    model = profiled(plain, step_on(torch.ones(16, 64)))
+    for net in (plain, model):
+        net.eval()
+    step = step_on(torch.ones(8, 64))
+    assert_equal(outcome(model, step), outcome(plain, step))
+    assert kinds(model)[2:] == ["measured"], "in another mode"
+    for net in (plain, model):
+        net.train()
+    step = step_on(torch.ones(4, 2, 64))
+    assert_equal(outcome(model, step), outcome(plain, step))
+    assert kinds(model)[3:] == ["measured"], "of another rank"
+
+
+def test_steps_by_the_plan_for_a_larger_batch_are_not_taken_for_drift():
+    model = profiled(nn.Sequential(*[Mlp(64) for _ in range(4)]), step_on(torch.ones(64, 64)))
+    book = model.stowage._chain.last_book
+    before = len(book.drift._times_ns)
+    for rows in (1, 1, 2, 2):
+        step_on(torch.ones(rows, 64))(model)
+    assert len(book.drift._times_ns) == before and book.was_watched
+    step_on(torch.ones(64, 64))(model)
+    assert len(book.drift._times_ns) == before + 1
 
 
 def modes_of_all(net):
