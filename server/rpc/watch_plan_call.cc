@@ -186,7 +186,10 @@ WatchPlanCall::WatchPlanCall(const grpc::ByteBuffer* request, CallDeadline deadl
       Lane::kConversions, account,
       [this, waiting = trace_.StartShared("lane.conversions")](const absl::Status& admitted) {
         if (waiting) waiting->End();
-        if (!admitted.ok()) return stream_->Answer(admitted);
+        if (!admitted.ok()) {
+          const std::shared_ptr<Stream> stream = stream_;  // outlives this object
+          return stream->Answer(admitted);
+        }
         Begin();
       });
   if (!deferred.ok()) stream_->Answer(deferred);
