@@ -147,7 +147,14 @@ function(stowage_test name)
   endif()
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT})
+  _stowage_test_folder(${name})
   _stowage_record(${name} ${arg_DEPS})
+endfunction()
+
+# Temporary files of a ctest entry: those of another build, user or entry have the same names.
+function(_stowage_test_folder entry)
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/tmp/${entry})
+  set_property(TEST ${entry} APPEND PROPERTY ENVIRONMENT "TEST_TMPDIR=${PROJECT_BINARY_DIR}/tmp/${entry}/")
 endfunction()
 
 # stowage_test_as_older_processor(name [COMMAND ...]): the ctest entry `name` of this folder once more, as `name`_avx2, with the kernels that LibTorch
@@ -161,8 +168,9 @@ function(stowage_test_as_older_processor name)
   get_test_property(${name} TIMEOUT timeout)
   add_test(NAME ${name}_avx2 COMMAND ${arg_COMMAND})
   set_tests_properties(${name}_avx2 PROPERTIES TIMEOUT ${timeout}
-    ENVIRONMENT "ATEN_CPU_CAPABILITY=avx2;ONEDNN_MAX_CPU_ISA=AVX2;DNNL_MAX_CPU_ISA=AVX2")
-  # Their temporary files have the same names.
+    ENVIRONMENT "ATEN_CPU_CAPABILITY=avx2;ONEDNN_MAX_CPU_ISA=AVX2;DNNL_MAX_CPU_ISA=AVX2;OMP_WAIT_POLICY=passive")
+  _stowage_test_folder(${name}_avx2)
+  # What is no temporary file may have the same name.
   set_property(TEST ${name} ${name}_avx2 APPEND PROPERTY RESOURCE_LOCK ${name})
 endfunction()
 

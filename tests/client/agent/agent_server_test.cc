@@ -75,14 +75,20 @@ TEST_P(AgentServerTest, OneTraceGoesFromAStepToTheSolver) {
     to_sink.endpoint = sink.address();
     to_sink.service_name = "trainer";
     OtlpExporter exporter(to_sink);
-    const Span step = Span::Root(&exporter, "step", SpanKind::kInternal);
+    Span step = Span::Root(&exporter, "step", SpanKind::kInternal);
     options_.tracer = &exporter;
     options_.traceparent = [&step] { return FormatTraceparent(step.context()); };
     options_.budget = ShareOfStoreAll{0.7};
     TestNetwork network = Network();
     Agent agent(&network.model, options_);
     ASSERT_TRUE(agent.Step(network.input, network.target).ok());
-    EXPECT_EQ(server.Stop(), 0);  // its spans are sent
+    step.End();
+    // What ends waits for its spans no longer than a second.
+    for (const char* name :
+         {"solve", "stowage.v1.PlanService/ComputePlan", "stowage.plan", "step"}) {
+      EXPECT_TRUE(sink.WaitFor(name)) << name;
+    }
+    EXPECT_EQ(server.Stop(), 0);
   }
   const std::vector<testing::TraceSink::Span> spans = sink.spans();
   const auto named = [&spans](const std::string& name) {

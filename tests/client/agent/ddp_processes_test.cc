@@ -49,8 +49,10 @@ TEST(DdpProcesses, FourRanksOfDifferentBudgets) {
 }
 
 TEST(DdpProcesses, ResNet50) {
-  const auto jobs = DdpJobs(2, {"resnet50 0.95,0.9,least 3 60"}).Wait();
-  ExpectAlike(jobs[0], 3, 3);
+  // Most of its memory is workspace, of which processors without AVX-512 take more: little but the
+  // least is a budget everywhere.
+  const auto jobs = DdpJobs(2, {"resnet50 1,least 4 60"}).Wait();
+  ExpectAlike(jobs[0], 4, 2);
 }
 
 }  // namespace

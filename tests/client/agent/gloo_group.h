@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <exception>
 #include <functional>
 #include <future>
@@ -33,6 +34,8 @@ inline c10::intrusive_ptr<c10d::ProcessGroup> MakeGlooGroup(
 inline void OnGlooRanks(int ranks,
                         const std::function<void(int, c10::intrusive_ptr<c10d::ProcessGroup>)>& run,
                         std::chrono::milliseconds timeout = std::chrono::seconds(60)) {
+  // As Python has it: gloo writes to connections that a rank which is gone has closed.
+  std::signal(SIGPIPE, SIG_IGN);
   const auto store = c10::make_intrusive<c10d::HashStore>();
   std::promise<void> all_run;
   const std::shared_future<void> begin = all_run.get_future().share();
