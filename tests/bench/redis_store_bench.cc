@@ -4,9 +4,6 @@
 // replaying, `put`; `ratio` of get to raw; `KB` the entry's bytes. Starts a redis-server of its own.
 #include <benchmark/benchmark.h>
 #include <hiredis/hiredis.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -32,22 +29,10 @@ using stowage::DecodeEntry;
 using stowage::EncodeEntry;
 using stowage::PlanEntry;
 using stowage::PlanKey;
+using stowage::testing::FreePort;
 using stowage::testing::RedisServer;
 
 constexpr char kRawKey[] = "raw";
-
-int FreePort() {
-  const int listener = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  const bool bound = bind(listener, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                     getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-  close(listener);
-  if (!bound) std::abort();
-  return ntohs(address.sin_port);
-}
 
 // One plan of a chain that keeps everything.
 std::shared_ptr<PlanEntry> EntryOf(int stages) {
@@ -95,6 +80,7 @@ void Lookup(benchmark::State& state) {
   stowage::RedisOptions options;
   options.address.host_or_path = "127.0.0.1";
   options.address.port = port;
+  options.timeout = std::chrono::seconds(10);  // a busy machine is no Redis that is away
   stowage::NoMetrics metrics;
   stowage::RedisPlanStore store({}, std::make_shared<stowage::RedisPool>(options), &metrics);
   redisContext* raw = redisConnect("127.0.0.1", port);

@@ -29,10 +29,13 @@ LOAD_SECONDS = 15
 VARIABLES = {"$__rate_interval": "8s", "$__range": "15m", "$job": ".*"}
 
 
-def free_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
+def taken_port():
+    """A socket that has the port, and does not listen: nobody else is given the port, and a program that asks for it by
+    number, with SO_REUSEADDR, has it."""
+    taken = socket.socket()
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    taken.bind(("127.0.0.1", 0))
+    return taken
 
 
 class Prometheus:
@@ -49,7 +52,8 @@ class Prometheus:
         config["scrape_configs"] = [scrape]
         file = folder / "prometheus.yml"
         file.write_text(yaml.safe_dump(config))
-        self.address = f"127.0.0.1:{free_port()}"
+        self._taken = taken_port()
+        self.address = "127.0.0.1:%d" % self._taken.getsockname()[1]
         self.process = subprocess.Popen(
             [shutil.which("prometheus"), f"--config.file={file}", f"--storage.tsdb.path={folder}/tsdb",
              f"--web.listen-address={self.address}", "--log.level=error"])
@@ -73,6 +77,7 @@ class Prometheus:
     def close(self):
         self.process.kill()
         self.process.wait()
+        self._taken.close()
 
 
 def queries(dashboard):

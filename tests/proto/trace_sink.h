@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -22,7 +23,7 @@ namespace stowage::testing {
 // A socket that nobody listens on.
 inline std::string NewSinkAddress() {
   static std::atomic<int> next{0};
-  return "unix:" + ::testing::TempDir() + "stowage_sink_" + std::to_string(getpid()) + "_" +
+  return std::string("unix:/tmp/stowage_sink_") + std::to_string(getpid()) + "_" +
          std::to_string(next++);
 }
 
@@ -77,10 +78,18 @@ class TraceSink final : public opentelemetry::proto::collector::trace::v1::Trace
   }
 
   const std::string& address() const { return address_; }
-  // False after 10 s.
+  // False after a minute.
   bool WaitForSpans(size_t count) {
     std::unique_lock<std::mutex> lock(mutex_);
     return changed_.wait_for(lock, kPatience, [&] { return spans_.size() >= count; });
+  }
+  bool WaitFor(const std::string& name) {
+    const auto has = [&] {
+      return std::any_of(spans_.begin(), spans_.end(),
+                         [&](const Span& span) { return span.name() == name; });
+    };
+    std::unique_lock<std::mutex> lock(mutex_);
+    return changed_.wait_for(lock, kPatience, has);
   }
   bool WaitForMessages(int count) {
     std::unique_lock<std::mutex> lock(mutex_);
@@ -100,7 +109,7 @@ class TraceSink final : public opentelemetry::proto::collector::trace::v1::Trace
   }
 
  private:
-  static constexpr std::chrono::seconds kPatience{10};
+  static constexpr std::chrono::seconds kPatience{60};
 
   std::string address_;
   std::mutex mutex_;

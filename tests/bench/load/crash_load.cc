@@ -98,6 +98,10 @@ class Replica {
     std::vector<std::string> command = command_;
     command.push_back("--listen=" + (address_.empty() ? "127.0.0.1:0" : address_));
     absl::StatusOr<ServiceProcess> started = ServiceProcess::Start(command);
+    for (int i = 0; i < 20 && !started.ok(); ++i) {  // the port may be somebody else's for a moment
+      std::this_thread::sleep_for(std::chrono::milliseconds(250));
+      started = ServiceProcess::Start(command);
+    }
     if (!started.ok()) return started.status();
     process_ = std::make_unique<ServiceProcess>(*std::move(started));
     address_ = process_->address();

@@ -101,7 +101,8 @@ class Mixed {
     std::printf(" (%+.1f%% from the second to the last)\n", 100 * growth);
     if (wrong_ > 0) return absl::InternalError(absl::StrCat("a wrong answer: ", first_wrong_));
     if (absl::Status wrong = adversaries_.wrong(); !wrong.ok()) return wrong;
-    if (late_ > 0) return absl::InternalError("an answer was late");
+    // Less than a minute is a test that it runs.
+    if (options_.seconds >= 60 && late_ > 0) return absl::InternalError("an answer was late");
     // In less than a minute the caches and the allocator have not found their size; what adversaries
     // send takes memory for a while.
     if (options_.seconds >= 60 && options_.adversaries.empty() && growth > 0.05) {
@@ -350,7 +351,7 @@ absl::Status RunDrain(const std::vector<std::string>& stowaged) {
   for (int seed = 0; CallDriver::Clock::now() < end;) {
     while (driver.open() < 64) {
       driver.Start(absl::StrCat(kService, "ComputePlan"),
-                   PlanRequest(kStages, seed++, 0.5).SerializeAsString(), milliseconds(30000),
+                   PlanRequest(kStages, seed++, 0.5).SerializeAsString(), milliseconds(110000),
                    count);
     }
     driver.Poll(milliseconds(20));
@@ -361,7 +362,7 @@ absl::Status RunDrain(const std::vector<std::string>& stowaged) {
   }
   driver.Finish();
   const std::string said = service->process().ReadUntil("abandoned\n");
-  const int exit_code = service->process().Wait(std::chrono::seconds(40));
+  const int exit_code = service->process().Wait(std::chrono::seconds(110));
   for (const auto& [answer, calls] : answers) {
     std::printf("%8lld calls: %s\n", static_cast<long long>(calls), answer.c_str());
   }

@@ -162,7 +162,7 @@ absl::Status Run(const std::string& scenario) {
     return RunAdversaries({kinds.begin(), kinds.end()}, false);
   }
   if (scenario == "lookups") return RunAdversaries({"lists"}, true);
-  if (scenario == "drain") return RunDrain(Command(redis));
+  if (scenario == "drain") return RunDrain(Command(redis, {"--drain_timeout=100s"}));
   return absl::InvalidArgumentError(
       "--scenario must be hits, herd, mixed, crashes, adversaries, lookups or drain");
 }

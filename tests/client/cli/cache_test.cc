@@ -228,7 +228,7 @@ TEST(Cache, WithoutAServerThereIsNothing) {
     EXPECT_THAT(result.out, HasSubstr("--server")) << action;
     EXPECT_THAT(result.out, HasSubstr("kept nowhere"));
   }
-  const Result away = Stowage("cache ls --timeout=1s --server=unix:/tmp/no_stowaged_here", true);
+  const Result away = Stowage("cache ls --timeout=60s --server=unix:/tmp/no_stowaged_here", true);
   EXPECT_EQ(away.code, kExitUnavailable);
 }
 

@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 from ddp_test import loss_of, same
 from networks import Mlp
-from processes import DEADLINE_S, Failed, Killed, outcomes, together
+from processes import Failed, Killed, outcomes, together
 from stowage import _chain, _measuring
 from stowage.planning import Profile
 from torch import nn
@@ -624,7 +624,10 @@ def test_the_job_of_the_page_under_torchrun(tmp_path):
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2"]
     how = ["--rdzv_backend", "c10d", "--rdzv_endpoint", "localhost:0"]
     how += ["--redirects", "1", "--tee", "1", "--log_dir", str(tmp_path)]  # 1.13 on Python 3.11 cannot go without
-    done = subprocess.run([*torchrun, *how, str(job)], text=True, capture_output=True, timeout=DEADLINE_S)
+    for _ in range(3):  # the port that torchrun finds free may be somebody's when a worker takes it
+        done = subprocess.run([*torchrun, *how, str(job)], text=True, capture_output=True, timeout=250)
+        if "ddress already in use" not in done.stdout + done.stderr:
+            break
     assert done.returncode == 0, done.stderr
     said = sorted(re.findall(r"rank (\d) of 2: plan (\w{12})$", done.stdout + done.stderr, re.M))
     assert [rank for rank, _ in said] == ["0", "1"] and said[0][1] == said[1][1]

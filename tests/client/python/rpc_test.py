@@ -10,6 +10,7 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 import time
 import types
 import warnings
@@ -52,6 +53,11 @@ def stowaged():
         yield server
 
 
+def service_of(address, job=None, **how):
+    """Which has all the time that a busy machine takes: by default this process would plan by itself after a second."""
+    return rpc.PlanService(rpc.Server(address, **{"patience_s": 60.0, **how}), job=job)
+
+
 @pytest.fixture(autouse=True)
 def own_keys(request, monkeypatch):
     """Tests share a server: each has stages of a kind of its own, and with them keys of its own."""
@@ -59,8 +65,8 @@ def own_keys(request, monkeypatch):
 
 
 def test_what_one_job_has_solved_another_one_finds(stowaged):
-    first = rpc.PlanService(stowaged.address, job="one").plan(chain(), "60%")
-    again = rpc.PlanService(stowaged.address, job="two").plan(chain(), "60%")
+    first = service_of(stowaged.address, job="one").plan(chain(), "60%")
+    again = service_of(stowaged.address, job="two").plan(chain(), "60%")
     assert (first.source, again.source) == ("solved", "cache")
     assert first.key == again.key == chain().key()
     assert first.plan.digest == again.plan.digest == chain().plan("60%").digest
@@ -76,16 +82,16 @@ def test_the_key_is_that_of_the_command(stowaged, tmp_path):
     profile = stowage.Profile.load(tmp_path / "p.json")
     command = [BIN / "stowage", "plan", f"--profile={tmp_path / 'p.json'}", "--budget=100%", "--recompute_only"]
     subprocess.run([*command, f"--server={stowaged.address}"], check=True, capture_output=True)
-    answer = rpc.PlanService(stowaged.address).plan(profile, "100%", recompute_only=True)
+    answer = service_of(stowaged.address).plan(profile, "100%", recompute_only=True)
     assert answer.source == "cache" and answer.key == profile.key(recompute_only=True) != profile.key()
-    assert rpc.PlanService(stowaged.address).plan(profile, "100%").source == "solved"
+    assert service_of(stowaged.address).plan(profile, "100%").source == "solved"
 
 
 def test_graphs_and_options_go_to_the_service(stowaged):
     profile = stowage.Profile.load(DATA / "profile_graph.json")
-    answer = rpc.PlanService(stowaged.address).plan(profile, "90%")
+    answer = service_of(stowaged.address).plan(profile, "90%")
     assert answer.source == "solved" and answer.plan.schedule() == profile.plan("90%").schedule()
-    service = rpc.PlanService(stowaged.address)
+    service = service_of(stowaged.address)
     chosen = service.plan(chain(), "60%", solver="revolve", slots=100)
     assert chosen.plan.solver == "revolve" and chosen.key == chain().key(solver="revolve", slots=100)
     with pytest.raises(stowage.StowageError, match="none"):
@@ -93,7 +99,7 @@ def test_graphs_and_options_go_to_the_service(stowaged):
 
 
 def test_a_service_says_what_is_wrong(stowaged):
-    service = rpc.PlanService(stowaged.address)
+    service = service_of(stowaged.address)
     with pytest.raises(stowage.Infeasible) as raised:
         service.plan(chain(), 400)
     assert raised.value.least_bytes == chain().budget_bytes("least") and raised.value.proven
@@ -105,7 +111,7 @@ def test_a_service_says_what_is_wrong(stowaged):
 
 def test_another_jobs_plan_that_does_not_hold_here_is_not_taken(stowaged):
     """The keys are equal, workspaces are not in them."""
-    service = rpc.PlanService(stowaged.address)
+    service = service_of(stowaged.address)
     budget = chain().store_all_peak_bytes
     assert service.plan(chain(), budget).plan.recomputed_forwards == 0
     greedy = chain(backward_overhead_bytes=300)
@@ -117,14 +123,14 @@ def test_another_jobs_plan_that_does_not_hold_here_is_not_taken(stowaged):
 def test_a_profile_that_is_wanted_is_sent(stowaged):
     """Three jobs say that steps take twice as long as predicted."""
     for number in range(3):
-        service = rpc.PlanService(stowaged.address, job=f"slow {number}")
+        service = service_of(stowaged.address, job=f"slow {number}")
         answer = service.plan(chain(), "60%")
         service.report(answer, steps=20, step_time_ns=2 * answer.plan.makespan_ns, peak_bytes=answer.plan.peak_bytes)
     with grpc.insecure_channel(stowaged.address) as channel:
         stub = plan_service_pb2_grpc.PlanServiceStub(channel)
         request = _messages.get_plan_request(chain().key(), chain().budget_bytes("60%"), "")
         assert stub.GetPlan(request).profile_wanted
-        answer = rpc.PlanService(stowaged.address, job="measures").plan(chain(), "60%")
+        answer = service_of(stowaged.address, job="measures").plan(chain(), "60%")
         assert answer.key == chain().key() and not answer.profile_wanted
         until = time.monotonic() + 20
         while stub.GetPlan(request).profile_wanted:  # a service answers before it has learned
@@ -133,7 +139,7 @@ def test_a_profile_that_is_wanted_is_sent(stowaged):
 
 
 def test_reports_are_taken(stowaged):
-    service = rpc.PlanService(stowaged.address, job="reporting")
+    service = service_of(stowaged.address, job="reporting")
     answer = service.plan(chain(), "60%")
     took = {"steps": 20, "step_time_ns": answer.plan.makespan_ns, "peak_bytes": answer.plan.peak_bytes}
     assert service.report(answer, **took) == "accepted"
@@ -153,14 +159,14 @@ def test_tenants_have_keys_of_their_own(tmp_path):
     (tmp_path / "tokens").write_text("secret-of-tenant-a a planner\nsecret-of-tenant-b b planner\n")
     (tmp_path / "token").write_text("secret-of-tenant-a\n")
     with Stowaged(f"--listen=unix:{tmp_path / 's'}", f"--token_file={tmp_path / 'tokens'}") as server:
-        of_a = rpc.PlanService(rpc.Server(server.address, token_file=str(tmp_path / "token"))).plan(chain(), "60%")
-        of_b = rpc.PlanService(rpc.Server(server.address, token="secret-of-tenant-b")).plan(chain(), "60%")
+        of_a = service_of(server.address, token_file=str(tmp_path / "token")).plan(chain(), "60%")
+        of_b = service_of(server.address, token="secret-of-tenant-b").plan(chain(), "60%")
         assert (of_a.source, of_b.source) == ("solved", "solved")
         assert (of_a.key, of_b.key) == (chain().key(tenant="a"), chain().key(tenant="b"))
-        assert rpc.PlanService(rpc.Server(server.address, token="secret-of-tenant-a")).plan(chain(), "60%").source == "cache"
+        assert service_of(server.address, token="secret-of-tenant-a").plan(chain(), "60%").source == "cache"
         for token in (None, "another-secret-token"):
             with pytest.raises(stowage.PermissionDenied, match="token"):
-                rpc.PlanService(rpc.Server(server.address, token=token)).plan(chain(), "60%")
+                service_of(server.address, token=token).plan(chain(), "60%")
 
 
 def certificates(folder):
@@ -180,8 +186,8 @@ def test_tls_with_certificates_of_both_sides(tmp_path):
     flags = [f"--tls_cert={of['server.pem']}", f"--tls_key={of['server.key']}", f"--tls_client_ca={of['ca.pem']}"]
     with Stowaged(*flags, "--allow_san=plans.example") as server:
         tls = {"tls": True, "ca_file": of["ca.pem"], "server_name": "plans.example"}
-        mine = rpc.Server(server.address, **tls, cert_file=of["client.pem"], key_file=of["client.key"])
-        assert rpc.PlanService(mine).plan(chain(), "60%").source == "solved"
+        mine = service_of(server.address, **tls, cert_file=of["client.pem"], key_file=of["client.key"])
+        assert mine.plan(chain(), "60%").source == "solved"
         for other in (rpc.Server(server.address), rpc.Server(server.address, **tls)):
             with pytest.warns(UserWarning, match="planned here"):
                 assert rpc.PlanService(other).plan(chain(), "60%").source == "local"
@@ -300,19 +306,19 @@ def no_source(response, context):
 def test_an_answer_that_is_no_plan_is_refused(stowaged, alter):
     with Between(stowaged.address, alter) as server:
         with pytest.raises(stowage.InternalError, match="server"):
-            rpc.PlanService(server.address).plan(chain(), "60%")
+            service_of(server.address).plan(chain(), "60%")
 
 
 def test_a_plan_under_a_key_that_was_not_asked_for_is_refused(stowaged):
-    rpc.PlanService(stowaged.address).plan(chain(), "60%")
+    service_of(stowaged.address).plan(chain(), "60%")
     with Between(stowaged.address, other_key) as server:
         with pytest.raises(stowage.InternalError, match="key"):
-            rpc.PlanService(server.address).plan(chain(), "60%")
+            service_of(server.address).plan(chain(), "60%")
 
 
 def test_a_plan_above_the_budget_is_refused(stowaged):
     """One that holds, of a larger budget."""
-    plain = rpc.PlanService(stowaged.address).plan(chain(), "100%")
+    plain = service_of(stowaged.address).plan(chain(), "100%")
 
     def another(response, context):
         for instructions in [response.plan.schedule.instructions]:
@@ -323,7 +329,7 @@ def test_a_plan_above_the_budget_is_refused(stowaged):
 
     with Between(stowaged.address, another) as server:
         with pytest.raises(stowage.InternalError, match="exceeds the budget"):
-            rpc.PlanService(server.address).plan(chain(), "60%")
+            service_of(server.address).plan(chain(), "60%")
 
 
 def as_it_is(response, context):
@@ -361,7 +367,7 @@ def test_each_key_is_asked_for_at_its_own_server():
         asked = set()
         for output_bytes in range(100, 200, 8):
             profile = chain(output_bytes=output_bytes)
-            answer = rpc.PlanService(everyone).plan(profile, "60%")
+            answer = service_of(everyone).plan(profile, "60%")
             assert answer.source == "solved"
             first = in_order(answer.key, *addresses)[0]
             asked.add(first)
@@ -379,7 +385,7 @@ def test_each_key_is_asked_for_at_its_own_server():
 def test_while_a_keys_server_is_away_the_next_one_answers():
     with Stowaged() as one, Stowaged() as two:
         servers = {server.address: server for server in (one, two)}
-        service = rpc.PlanService(spread(*servers))
+        service = service_of(spread(*servers))
         answer = service.plan(chain(), "60%")
         first, second = in_order(answer.key, *servers)
         servers[first].process.terminate()
@@ -449,10 +455,11 @@ def test_a_name_stands_for_all_of_its_addresses(monkeypatch):
             _replicas.Replicas(wrong)
 
 
-def test_a_schedule_that_is_held_is_not_sent_again(stowaged):
+def test_a_schedule_that_is_held_is_not_sent_again(stowaged, monkeypatch):
+    monkeypatch.setattr(rpc, "KNOWN_PATIENCE_S", 60.0)
     sizes = []
     with Between(stowaged.address, lambda response, context: sizes.append(response.ByteSize())) as server:
-        service = rpc.PlanService(server.address)
+        service = service_of(server.address)
         solved = service.plan(chain(), "60%")
         known = service.plan(chain(), "60%", known=solved.plan)
         assert (known.source, known.plan.digest) == ("cache", solved.plan.digest)
@@ -467,15 +474,15 @@ def unchanged(response, context):
 
 
 def test_a_plan_that_nobody_holds_is_refused(stowaged):
-    rpc.PlanService(stowaged.address).plan(chain(), "60%")
+    service_of(stowaged.address).plan(chain(), "60%")
     with Between(stowaged.address, unchanged) as server:
         with pytest.raises(stowage.InternalError, match="said to hold"):
-            rpc.PlanService(server.address).plan(chain(), "60%")
+            service_of(server.address).plan(chain(), "60%")
 
 
 def test_calls_are_part_of_their_callers_trace(stowaged, monkeypatch):
     with Between(stowaged.address, as_it_is) as server:
-        service = rpc.PlanService(server.address)
+        service = service_of(server.address)
         given = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
         service.plan(chain(), "60%", traceparent=given)
         service.plan(chain(), "60%")
@@ -501,7 +508,7 @@ def test_that_nothing_fits_is_not_taken_on_trust(stowaged):
 
     with Between(stowaged.address, infeasible) as server:
         with pytest.warns(UserWarning, match="planned here"):
-            assert rpc.PlanService(server.address).plan(chain(), "60%").source == "local"
+            assert service_of(server.address).plan(chain(), "60%").source == "local"
 
 
 def test_a_busy_service_is_asked_again(stowaged):
@@ -513,31 +520,32 @@ def test_a_busy_service_is_asked_again(stowaged):
             context.abort(grpc.StatusCode.UNAVAILABLE, "draining")
 
     with Between(stowaged.address, first_busy) as server:
-        assert rpc.PlanService(server.address).plan(chain(), "60%").source in ("solved", "cache")
+        assert service_of(server.address).plan(chain(), "60%").source in ("solved", "cache")
     assert refused
 
 
 def test_a_slow_service_is_overtaken_and_still_learns_the_plan(stowaged):
+    asked, overtaken = threading.Event(), threading.Event()
+
     def slow(response, context):
-        time.sleep(1.0)
+        asked.set()  # and stowaged has the plan
+        overtaken.wait(60)
 
     with Between(stowaged.address, slow) as server:
         with pytest.warns(UserWarning, match="has not answered yet"):
             answer = rpc.PlanService(rpc.Server(server.address, patience_s=0.1)).plan(chain(), "60%")
         assert answer.source == "local"
-    assert rpc.PlanService(stowaged.address).plan(chain(), "60%").source == "cache"
+        assert asked.wait(60)
+        overtaken.set()
+    assert service_of(stowaged.address).plan(chain(), "60%").source == "cache"
 
 
 def test_a_long_solve_here_ends_when_the_service_answers(stowaged):
     profile = stowage.Profile.load(DATA / "chain_gpt_339.json")
-    arguments = {"solver": "non_persistent", "slots": 200}
-    rpc.PlanService(stowaged.address).plan(profile, "70%", **arguments)
-
-    def slow(response, context):
-        time.sleep(0.3)
-
-    with Between(stowaged.address, slow) as server:
-        answer = rpc.PlanService(rpc.Server(server.address, patience_s=0.01)).plan(profile, "70%", **arguments)
+    arguments = {"solver": "non_persistent", "slots": 500}  # seconds of this process
+    service_of(stowaged.address).plan(profile, "70%", **arguments)
+    with Between(stowaged.address, as_it_is) as server:
+        answer = rpc.PlanService(rpc.Server(server.address, patience_s=0.001)).plan(profile, "70%", **arguments)
     assert answer.source == "cache"
 
 
@@ -546,7 +554,7 @@ def test_children_that_were_forked_are_told(stowaged):
 import os, stowage
 from stowage import rpc
 profile = stowage.Profile.of_chain([{STAGE!r}] * 8)
-service = rpc.PlanService({stowaged.address!r})
+service = rpc.PlanService(rpc.Server({stowaged.address!r}, patience_s=60.0))
 service.plan(profile, "60%")
 child = os.fork()
 if child == 0:

@@ -55,10 +55,10 @@ class CredentialsTest : public testing::Test {
   TestAuthority authority_{"test authority"};
   CredentialFolder folder_;
   GrpcOptions options_;
-  std::unique_ptr<FakeServer> server_;
   absl::Status answer_;
   std::string authorization_;
   std::string user_agent_;
+  std::unique_ptr<FakeServer> server_;  // ends first: its threads write the others
 };
 
 TEST_F(CredentialsTest, TlsWithTheServersCertificateChecked) {

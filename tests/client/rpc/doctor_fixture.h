@@ -24,7 +24,7 @@ inline constexpr char kSecret[] = "s3cr3t-t0k3n";
 
 class DoctorTest : public testing::Test {
  protected:
-  DoctorTest() { how_.patience = std::chrono::milliseconds(1000); }
+  DoctorTest() { how_.patience = std::chrono::milliseconds(5000); }
 
   static std::string Here(int port) { return absl::StrCat("localhost:", port); }
 
@@ -64,9 +64,9 @@ class DoctorTest : public testing::Test {
   CredentialFolder folder_;
   GrpcOptions options_;
   DoctorOptions how_;
-  std::unique_ptr<FakeServer> server_;
   absl::Status answer_;
   std::function<void(v1::GetCapabilitiesResponse*)> spoil_;
+  std::unique_ptr<FakeServer> server_;  // ends first: its threads read the others
 };
 
 }  // namespace stowage

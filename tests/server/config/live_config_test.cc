@@ -128,10 +128,14 @@ TEST_F(LiveConfigTest, AChangeIsSeenAndARefusalLogged) {
   std::rename((path_ + ".new").c_str(), path_.c_str());
   EXPECT_TRUE(wait_until([&] { return limit == 6u; }));
   EXPECT_TRUE(wait_until([&] { return lines.find("restart_needed") != std::string::npos; }));
-  EXPECT_THAT(lines, HasSubstr("\"flags\":\"max_stages\""));
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    EXPECT_THAT(lines, HasSubstr("\"flags\":\"max_stages\""));
+  }
   std::ofstream(path_ + ".new") << "queue_limit = none\n";
   std::rename((path_ + ".new").c_str(), path_.c_str());
   EXPECT_TRUE(wait_until([&] { return lines.find("file_refused") != std::string::npos; }));
+  std::lock_guard<std::mutex> lock(mutex);
   EXPECT_EQ(limit, 6u);
 }
 

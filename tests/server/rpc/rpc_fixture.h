@@ -40,8 +40,8 @@ class RpcFixture {
               CacheTier::kMemory, &metrics),
         service(planning, &store, &solver, &metrics) {
     static std::atomic<int> next{0};
-    options.listen = "unix:" + ::testing::TempDir() + "stowage_rpc_" + std::to_string(getpid()) +
-                     "_" + std::to_string(next++);
+    options.listen = std::string("unix:/tmp/stowage_rpc_") + std::to_string(getpid()) + "_" +
+                     std::to_string(next++);
     options.version = "9.8.7";
     options.limits = limits;
     options.transport_bytes = size_t{256} << 20;

@@ -315,7 +315,10 @@ TEST(SlowStores, StopAnswersWhatIsQueued) {
   for (int i = 0; i < 5; ++i) fixture.Ask(i);
   ASSERT_TRUE(fixture.store.WaitUntilAsked(1));
   std::thread opener([&] {
-    std::this_thread::sleep_for(milliseconds(30));
+    const auto nothing = [](const absl::Status&) {};  // until the lane says that it is stopped
+    while (!absl::IsUnavailable(fixture.service->Defer(Lane::kLookups, Account(), nothing))) {
+      std::this_thread::sleep_for(milliseconds(1));
+    }
     fixture.store.Release();
   });
   fixture.service->Stop();

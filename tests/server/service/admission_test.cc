@@ -58,7 +58,7 @@ struct SlowSolves : PlanningFixture {
 
 TEST(Admission, ADeadlineThatNoSolveCanMeetIsRefusedAtOnce) {
   SlowSolves fixture;
-  fixture.Ask(0, ProfileOfLength(9), kTight, Clock::now() + milliseconds(100));
+  fixture.Ask(0, ProfileOfLength(9), kTight, Clock::now() + milliseconds(400));
   const absl::Status refused = fixture.answers.WaitFor(0).status();
   EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
   EXPECT_EQ(PlanningReason(refused), "DEADLINE_TOO_SHORT");

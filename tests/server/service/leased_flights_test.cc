@@ -55,8 +55,8 @@ TEST(LeasedFlights, GetWhatTheOtherServerHasSolved) {
   PlanningFixture one(true, Sharing(&lease));
   const FakeSolver solver(false);
   CountingMetrics metrics;
-  PlanningService two(Sharing(&lease), &one.store, &solver, &metrics);
   Answers answers;
+  PlanningService two(Sharing(&lease), &one.store, &solver, &metrics);
   const ComputeRequest request{ChainProfile({}), kTight, KeyOptions(), std::nullopt};
   one.Ask(0, request.profile, request.budget);
   ASSERT_TRUE(one.solver.WaitUntilStarted(1));

@@ -190,17 +190,21 @@ TEST(SolverPool, WaitsAreThoseOfWhatIsDueBefore) {
 
 TEST(SolverPool, StopDropsWhatIsQueuedAndWaitsForWhatRuns) {
   NoMetrics metrics;
-  SolverPool pool(BusyPool::One({}), &metrics);
-  std::promise<void> started;
+  std::promise<void> started, queued;
   std::atomic<int> done{0};
+  SolverPool pool(BusyPool::One({}), &metrics);  // ends first: its jobs read the others
   pool.Submit(BusyPool::Job(1, [&] {
     started.set_value();
-    std::this_thread::sleep_for(milliseconds(30));
+    queued.get_future().wait();
+    while (pool.Submit(BusyPool::Job(9, [&] { ++done; })) != Admission::kStopped) {
+      std::this_thread::sleep_for(milliseconds(1));
+    }
     ++done;
   }));
   started.get_future().wait();
   pool.Submit(BusyPool::Job(2, [&] { ++done; }));
   EXPECT_TRUE(pool.SubmitBackground(3, [&] { ++done; }));
+  queued.set_value();
   pool.Stop();
   EXPECT_EQ(done, 1);
   EXPECT_EQ(pool.Submit(BusyPool::Job(4, [] {})), Admission::kStopped);

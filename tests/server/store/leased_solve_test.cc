@@ -134,7 +134,7 @@ TEST_F(LeasedSolveTest, WhereNobodyCanSayItIsSolvedHere) {
 }
 
 TEST_F(LeasedSolveTest, WhereNobodyCanSayAnyMoreTheLeaseIsWaitedOut) {
-  options_.lease_time = milliseconds(30);
+  options_.lease_time = milliseconds(500);
   ScriptedLease lease({LeaseState::kTaken, LeaseState::kFailed});
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(Await(&lease, kNever).turn, SolveTurn::kSolve);
@@ -158,7 +158,7 @@ TEST_F(LeasedSolveTest, AFailoverHasNobodySolveTwice) {
 }
 
 TEST_F(LeasedSolveTest, PatienceEnds) {
-  options_.longest_wait = milliseconds(30);
+  options_.longest_wait = milliseconds(500);
   ScriptedLease lease({LeaseState::kTaken});
   EXPECT_EQ(Await(&lease, kNever).turn, SolveTurn::kSolve);
   EXPECT_GT(lease.asked, 3);

@@ -45,8 +45,8 @@ bool Await(const std::function<bool()>& holds) {
   return true;
 }
 
-std::vector<std::string> OfACluster(int port, int bus_port) {
-  return ReplicatedAt(port, {"--cluster-enabled", "yes", "--cluster-node-timeout", "1000",
+std::vector<std::string> OfACluster(int port, int bus_port, const char* node_timeout_ms) {
+  return ReplicatedAt(port, {"--cluster-enabled", "yes", "--cluster-node-timeout", node_timeout_ms,
                              "--cluster-port", std::to_string(bus_port)});
 }
 
@@ -57,7 +57,9 @@ class Cluster {
     for (int i = 0; i < kServers + (has_replica ? 1 : 0); ++i) {
       ports.push_back(FreePort());
       buses_.push_back(FreePort());
-      servers.push_back(std::make_unique<RedisServer>(OfACluster(ports[i], buses_[i])));
+      servers.push_back(std::make_unique<RedisServer>(
+          OfACluster(ports[i], buses_[i],
+                     has_replica ? "1000" : "15000")));  // only one with a replica is to fail over
       ids.push_back(servers[i]->Ask({"CLUSTER", "MYID"}).text);
       servers[0]->Ask(
           {"CLUSTER", "MEET", "127.0.0.1", std::to_string(ports[i]), std::to_string(buses_[i])});
@@ -356,11 +358,11 @@ TEST(RedisClusterFailover, AKilledServerCostsAWhileAndNoWrongAnswer) {
   RedisSolveLease other(lease_options, cluster.Client());
   int failed = 0;
   EXPECT_TRUE(Await([&] {
+    const LeaseState state = other.Acquire(question).state;  // at first, while nobody has its slots
     for (const std::string& name : names) {
       const auto entry = store.Get(KeyOf(name), Access::kLookup);
       EXPECT_TRUE(entry == nullptr || (entry->canonical == name && entry->generation == 3));
     }
-    const LeaseState state = other.Acquire(question).state;
     EXPECT_NE(state, LeaseState::kGranted);
     failed += state == LeaseState::kFailed ? 1 : 0;
     return state == LeaseState::kTaken;

@@ -85,14 +85,17 @@ std::shared_ptr<RedisPool> RedisServer::Pool() const {
 RedisReply RedisServer::Ask(const RedisCommand& command) const { return AskAt(address(), command); }
 
 int FreePort() {
-  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  // Stays bound, and does not listen: nobody else is given the port, and Redis, which asks for it by
+  // number and with SO_REUSEADDR, has it.
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   sockaddr_in name{};
   name.sin_family = AF_INET;
   name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof name;
   if (bind(listener, reinterpret_cast<sockaddr*>(&name), size) != 0) std::abort();
   if (getsockname(listener, reinterpret_cast<sockaddr*>(&name), &size) != 0) std::abort();
-  close(listener);
   return ntohs(name.sin_port);
 }
 

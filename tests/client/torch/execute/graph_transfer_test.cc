@@ -71,17 +71,26 @@ TEST_P(GraphTransferTest, PlansThatRecomputeAndMoveTrainAlike) {
   int moving = 0;
   for (const double share : {0.85, 0.6}) {
     SCOPED_TRACE(share);
-    const StopToken stop(std::chrono::steady_clock::now() + std::chrono::seconds(20));
+    // The first schedule that moves will do.
+    StopToken stop(std::chrono::steady_clock::now() + std::chrono::seconds(60));
+    Schedule found;
     PlanOptions options;
     options.solver = "joint";
+    options.solve.incumbent = [&](const Schedule& fits) {
+      found = fits;
+      for (const Instruction& instruction : fits) {
+        if (instruction.op == Op::kOffloadStart) return stop.RequestStop();
+      }
+    };
     const Instance instance(fixed, *linked_->link());
     options.solve.stop = &stop;
     const Bytes budget = ResolveBudget(instance, ShareOfStoreAll{share}, options).value();
     const auto plan = MakePlan(instance, budget, options);
-    ASSERT_TRUE(plan.ok()) << plan.status();
-    if (plan->status != PlanStatus::kFound) continue;
-    SCOPED_TRACE(Text(plan->schedule));
-    const StepReport report = ExpectLikePlain(graph(), plan->schedule, plain, linked_.get());
+    ASSERT_TRUE(plan.ok() || !found.empty()) << plan.status();
+    if (plan.ok()) found = plan->schedule;
+    if (found.empty()) continue;  // nothing fits
+    SCOPED_TRACE(Text(found));
+    const StepReport report = ExpectLikePlain(graph(), found, plain, linked_.get());
     moving += report.count(Op::kOffloadStart) > 0 ? 1 : 0;
   }
   EXPECT_GT(moving, 0);

@@ -103,7 +103,7 @@ class ScriptTraining : public GraphTraining {
     for (const double share : {0.95, 0.85, 0.7, 0.6}) {
       // The first schedule that fits will do; where none does, the search need not prove it.
       Schedule schedule;
-      StopToken stop(std::chrono::steady_clock::now() + std::chrono::seconds(5));
+      StopToken stop(std::chrono::steady_clock::now() + std::chrono::seconds(60));
       PlanOptions options;
       options.solve.stop = &stop;
       options.solve.incumbent = [&](const Schedule& fits) {
