@@ -130,6 +130,7 @@ class Book:
         self.doubt = ""  # why the record does not hold
         self.on_trial = False  # no step by what the record says has ended yet
         self.steps = _steps.Steps(_steps.each_block(length), length)
+        self.warm: Set[Any] = set()  # kinds of calls that were measured
         self._device = device
         self._head: Optional[Tuple[int, int, int]] = None
         self._head_may_grow = True  # until it was measured

@@ -516,7 +516,10 @@ class Chain:
         buffers = list(call.module.buffers())
         with self.inside(), gathered_whole(call.module):
             listening = None if self.ranks is None else self.ranks.listening(call.module)
-            costs, changed = _measuring.measure_block(call, run.given, f"block {block}", buffers, listening)
+            kind = _measuring.kind_of(call)
+            rounds = 1 if kind in run.book.warm else _measuring.ROUNDS
+            costs, changed = _measuring.measure_block(call, run.given, f"block {block}", buffers, listening, rounds)
+            run.book.warm.add(kind)
         if block == 1 or run.is_widening:
             self._note("measured", f"block {block}" if run.is_widening else f"{self.length} blocks, in this step")
         self._note_state(id(call.module), changed)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from stowage._chain import Chain
     from stowage._ranks import Listening
 
-ROUNDS = 2  # the first warms up
+ROUNDS = 2  # the first warms up; of a block like one that was measured there is one
 # Of a block's parameters whose gradients are taken out as soon as they are whole, by hooks in each step; smaller ones' are
 # after the block's backward.
 LEAST_WATCHED_BYTES = 1 << 16
@@ -194,8 +194,8 @@ class _BlockMeter:
         self._times: Dict[str, List[int]] = {}
         self._sizes: Dict[str, int] = {}
 
-    def costs(self, stateful: bool, random: bool) -> BlockCosts:
-        for _ in range(ROUNDS):
+    def costs(self, stateful: bool, random: bool, rounds: int) -> BlockCosts:
+        for _ in range(rounds):
             self._dropping_pass()
             self._saving_pass()
             if self._kept is None:
@@ -361,11 +361,23 @@ class _BlockMeter:
         self._sizes[field] = max(self._sizes.get(field, 0), value)
 
 
+def kind_of(call: Call) -> Tuple[Any, ...]:
+    """Equal for calls that run the same kernels on the same sizes: what is made once for these, one call makes for all."""
+    module = call.module
+    parameters = tuple([(p.shape, p.dtype, p.requires_grad) for p in module.parameters()])
+    return type(module), call.shapes, parameters, tuple([m.training for m in module.modules()])
+
+
 def measure_block(
-    call: Call, activation: Any, name: str, buffers: List[torch.Tensor], listening: Optional[Listening] = None
+    call: Call,
+    activation: Any,
+    name: str,
+    buffers: List[torch.Tensor],
+    listening: Optional[Listening] = None,
+    rounds: int = ROUNDS,
 ) -> Tuple[BlockCosts, List[int]]:
     """What the block takes by this call, and which of the buffers its forward changes, by their places. A block that
-    communicates while somebody is ``listening`` must be kept.
+    communicates while somebody is ``listening`` must be kept. ``rounds``: 1 where its kernels are warm already.
 
     Raises what the block raises. Afterwards all is as before.
     """
@@ -381,7 +393,7 @@ def measure_block(
     changed, random = _find_state(aside, listening)
     aside.buffers = [aside.buffers[place] for place in changed]
     meter = _BlockMeter(aside, name, None if listening is None else listening.heard)
-    return meter.costs(stateful=bool(changed), random=random), changed
+    return meter.costs(bool(changed), random, rounds), changed
 
 
 def _find_state(call: Call, listening: Optional[Listening]) -> Tuple[List[int], bool]:
