@@ -169,16 +169,21 @@ TEST_F(CatalogueHitTest, WhatIsNotInItIsSolved) {
 
 // The first who answers the wish for a profile is the reference: others need no pass of their own any more.
 TEST_F(CatalogueHitTest, AfterTheFirstProfileShapesAreEnough) {
-  Job first("resnet18", 32), second("resnet18", 32);
+  Job first("resnet18", 32);
   const Bytes budget = ShareOf({0.9}, first.StoreAll());
   ASSERT_TRUE(PlanClient(connection_.get(), {})
                   .Compute(&first, budget, CallOptions::Within(seconds(20)))
                   .ok());
-  const absl::StatusOr<ClientPlan> plan = Plan(&second, budget);
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(plan->reply.source, PlanSource::kCache);
-  EXPECT_FALSE(plan->reply.profile_wanted);
-  EXPECT_EQ(second.measured_bytes, 0);
+  // The server answers before it has learned.
+  const auto patience = std::chrono::steady_clock::now() + seconds(20);
+  for (bool learned = false; !learned;) {
+    ASSERT_LT(std::chrono::steady_clock::now(), patience);
+    Job second("resnet18", 32);
+    const absl::StatusOr<ClientPlan> plan = Plan(&second, budget);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(plan->reply.source, PlanSource::kCache);
+    learned = !plan->reply.profile_wanted && second.measured_bytes == 0;
+  }
 }
 
 TEST(CatalogueConfiguration, MistakesEndTheServer) {
