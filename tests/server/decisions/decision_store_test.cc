@@ -1,9 +1,11 @@
 // What every store of decisions must do, and what the one in a file does when things go wrong.
 #include "server/decisions/decision_store.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -14,8 +16,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "server/decisions/decision_transfer.h"
 #include "server/entries/entry_codec.h"
+#include "server/entries/sealed_bytes.h"
+#include "server/store/sqlite_connection.h"
 #include "tests/server/store/entries.h"
 #include "tests/server/store/power_cut.h"
 #include "tests/server/store/sqlite_files.h"
@@ -127,6 +132,27 @@ TEST_P(DecisionStoreConformance, KeysOfAnotherEncodingAreOtherKeys) {
   ASSERT_TRUE(store_->Write(kA, {Deletion(13, 99)}).ok());
   ASSERT_TRUE(store_->Write(other, {Deletion(14, 98)}).ok());
   EXPECT_EQ(AllIn(store_.get()).size(), 2u);
+}
+
+// As a newer program wrote it, and an older one finds it that is put back.
+TEST(DecisionFile, ADecisionOfANewerVersionIsNamedAndLeftAlone) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "decisions";
+  ASSERT_TRUE(MustOpenDecisions(path)->Write(kA, {OfBudget(7, 11, 5)}).ok());
+  const std::string body = *Unseal(kDecisionVersion, EncodeDecision(kA, OfBudget(7, 11, 5)));
+  const std::string newer = absl::BytesToHexString(Seal(kDecisionVersion + 1, body));
+  {
+    SqliteConnection other = *SqliteConnection::Open(path, std::chrono::seconds(1));
+    ASSERT_TRUE(other.Execute("UPDATE decisions SET record = x'" + newer + "'").ok());
+  }
+  const auto loaded = MustOpenDecisions(path)->Load();
+  ASSERT_TRUE(absl::IsUnimplemented(loaded.status())) << loaded.status();
+  EXPECT_THAT(std::string(loaded.status().message()),
+              ::testing::AllOf(::testing::HasSubstr(path), ::testing::HasSubstr("format version"),
+                               ::testing::HasSubstr(kA.digest.ToHex())));
+  EXPECT_TRUE(absl::IsUnimplemented(SqliteDecisionStore::ReadAll(path).status()));
+  SqliteConnection same = *SqliteConnection::Open(path, std::chrono::seconds(1));
+  EXPECT_EQ(*same.Integer("SELECT count(*) FROM decisions WHERE record = x'" + newer + "'"), 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(
