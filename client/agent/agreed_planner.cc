@@ -1,12 +1,15 @@
 #include "client/agent/agreed_planner.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "client/rpc/plan_client.h"
 #include "solvers/planner.h"
+#include "solvers/schedule/evaluator.h"
 
 namespace stowage {
 namespace {
@@ -14,6 +17,12 @@ namespace {
 // What rank 0 says while the others wait: that all are to measure times, or the answer.
 constexpr char kMeasure[] = "measure";
 constexpr char kAnswer[] = "answer:";
+
+// A step's time by the schedule under this rank's own costs; the most there is where it is none here.
+int64_t MakespanOf(const Schedule& schedule, const Profile& own) {
+  const auto run = Evaluator(InstanceOf(own, /*recompute_only=*/false)).Run(schedule);
+  return run.ok() ? run->makespan.value() : std::numeric_limits<int64_t>::max();
+}
 
 }  // namespace
 
@@ -39,6 +48,8 @@ class AgreedPlanner::Source : public ProfileSource {
     return &terms_.profile;
   }
 
+  const AgreedTerms& terms() const { return terms_; }
+
   // An error of Full was one of all ranks: nobody waits for more.
   bool all_failed() const { return all_failed_; }
 
@@ -54,13 +65,17 @@ class AgreedPlanner::Source : public ProfileSource {
 absl::StatusOr<AgreedTerms> AgreedPlanner::Agree(const absl::Status& measured, const Budget& budget,
                                                  const PlannedShape& shape) {
   if (!measured.ok()) return AgreeOnTerms(agreement_, measured);
+  const absl::StatusOr<Bytes> bytes = ResolveBudget(*shape.profile, budget, OptionsOfPlans());
+  if (!bytes.ok()) return AgreeOnTerms(agreement_, bytes.status());
+  return AgreeOnTerms(agreement_, AgreedTerms{*shape.profile, *bytes});
+}
+
+PlanOptions AgreedPlanner::OptionsOfPlans() const {
   PlanOptions options;
   options.solver = options_->plan.solver;
   options.solve.slots = options_->plan.slots;
   options.recompute_only = options_->plan.recompute_only;
-  const absl::StatusOr<Bytes> bytes = ResolveBudget(*shape.profile, budget, options);
-  if (!bytes.ok()) return AgreeOnTerms(agreement_, bytes.status());
-  return AgreeOnTerms(agreement_, AgreedTerms{*shape.profile, *bytes});
+  return options;
 }
 
 absl::StatusOr<AgreedTerms> AgreedPlanner::AgreeWithTimes(const Batch& batch, Bytes budget,
@@ -68,10 +83,11 @@ absl::StatusOr<AgreedTerms> AgreedPlanner::AgreeWithTimes(const Batch& batch, By
   return Agree(planner_->EnsureTimes(batch, shape), budget, *shape);
 }
 
-absl::StatusOr<ClientPlan> AgreedPlanner::Lead(const Batch& batch, const AgreedTerms& terms,
-                                               bool refresh, PlannedShape* shape) {
-  Source source(this, batch, terms, shape);
-  absl::StatusOr<ClientPlan> answer = planner_->Ask(&source, terms.budget, refresh);
+absl::StatusOr<ClientPlan> AgreedPlanner::Lead(const Batch& batch, bool refresh, AgreedTerms* terms,
+                                               PlannedShape* shape) {
+  Source source(this, batch, *terms, shape);
+  absl::StatusOr<ClientPlan> answer = planner_->Ask(&source, terms->budget, refresh);
+  *terms = source.terms();
   if (source.all_failed()) return answer.status();
   const absl::StatusOr<std::string> words =
       answer.ok() ? absl::StatusOr<std::string>(kAnswer + EncodeAnswer(*answer)) : answer.status();
@@ -80,22 +96,62 @@ absl::StatusOr<ClientPlan> AgreedPlanner::Lead(const Batch& batch, const AgreedT
   return answer;
 }
 
-absl::StatusOr<ClientPlan> AgreedPlanner::Follow(const Batch& batch, AgreedTerms terms,
+absl::StatusOr<ClientPlan> AgreedPlanner::Follow(const Batch& batch, AgreedTerms* terms,
                                                  PlannedShape* shape) {
   while (true) {
     const absl::StatusOr<std::string> said = BroadcastOrFail(agreement_, std::string());
     if (!said.ok()) return said.status();
     if (*said != kMeasure) {
       absl::StatusOr<ClientPlan> answer =
-          DecodeAnswer(said->substr(std::min(said->size(), sizeof(kAnswer) - 1)), terms);
+          DecodeAnswer(said->substr(std::min(said->size(), sizeof(kAnswer) - 1)), *terms);
       if (answer.ok()) return answer;
       // The others are about to say that they have prepared it.
       return AgreeOnDigest(agreement_, answer.status(), [](int) { return absl::OkStatus(); });
     }
-    absl::StatusOr<AgreedTerms> timed = AgreeWithTimes(batch, terms.budget, shape);
+    absl::StatusOr<AgreedTerms> timed = AgreeWithTimes(batch, terms->budget, shape);
     if (!timed.ok()) return timed.status();
-    terms = *std::move(timed);
+    *terms = *std::move(timed);
   }
+}
+
+std::string AgreedPlanner::PlanByOwnTimes(ClientPlan answer, const AgreedTerms& terms,
+                                          const PlannedShape& shape) const {
+  absl::StatusOr<Problem> problem = WithTimesOf(shape.profile->problem, terms.profile.problem);
+  if (!problem.ok()) return "";
+  Profile profile = terms.profile;
+  profile.problem = *std::move(problem);
+  const PlanOptions options = OptionsOfPlans();
+  const Instance instance = InstanceOf(profile, options.recompute_only);
+  const auto plan = MakePlan(instance, terms.budget, options);
+  // An error, too: then there is the answer.
+  if (!plan.ok() || plan->status != PlanStatus::kFound) return "";
+  if (plan->schedule == answer.reply.plan.schedule) return "";
+  answer.reply.plan.schedule = plan->schedule;
+  return EncodeAnswer(answer);
+}
+
+// All of them say, and look at, the same.
+absl::StatusOr<ClientPlan> AgreedPlanner::ForTheSlowest(ClientPlan answer, const AgreedTerms& terms,
+                                                        const PlannedShape& shape) {
+  const int64_t mine = MakespanOf(answer.reply.plan.schedule, *shape.profile);
+  const auto longest = agreement_->Greatest({mine});
+  if (!longest.ok()) return longest.status();
+  const bool is_slowest = mine == longest->front();
+  const auto slowest = agreement_->Greatest(
+      {is_slowest ? -agreement_->rank() : std::numeric_limits<int64_t>::min()});
+  if (!slowest.ok()) return slowest.status();
+  const auto rank = static_cast<int>(-slowest->front());
+  const auto said = BroadcastFrom(
+      agreement_, rank, rank == agreement_->rank() ? PlanByOwnTimes(answer, terms, shape) : "");
+  if (!said.ok()) return said.status();
+  if (said->empty()) return answer;
+  absl::StatusOr<ClientPlan> other = DecodeAnswer(*said, terms);
+  const auto by_other =
+      agreement_->Greatest({other.ok() ? MakespanOf(other->reply.plan.schedule, *shape.profile)
+                                       : std::numeric_limits<int64_t>::max()});
+  if (!by_other.ok()) return by_other.status();
+  if (by_other->front() >= longest->front()) return answer;
+  return other;
 }
 
 absl::StatusOr<PreparedPlan> AgreedPlanner::PrepareAll(const absl::StatusOr<ClientPlan>& answer,
@@ -114,11 +170,16 @@ absl::StatusOr<PreparedPlan> AgreedPlanner::Make(const Batch& batch, const Budge
                                                  bool refresh, PlannedShape* shape) {
   const absl::Status measured =
       refresh ? planner_->Profile(batch, shape) : planner_->EnsureBytes(batch, shape);
-  const absl::StatusOr<AgreedTerms> terms = Agree(measured, budget, *shape);
+  absl::StatusOr<AgreedTerms> terms = Agree(measured, budget, *shape);
   if (!terms.ok()) return terms.status();
-  const absl::StatusOr<ClientPlan> answer =
-      agreement_->rank() == 0 ? Lead(batch, *terms, refresh, shape) : Follow(batch, *terms, shape);
+  absl::StatusOr<ClientPlan> answer = agreement_->rank() == 0 ? Lead(batch, refresh, &*terms, shape)
+                                                              : Follow(batch, &*terms, shape);
   if (!answer.ok()) return answer.status();  // of all
+  if (answer->reply.source == PlanSource::kLocal &&
+      answer->reply.plan.status == PlanStatus::kFound) {
+    answer = ForTheSlowest(*std::move(answer), *terms, *shape);
+    if (!answer.ok()) return answer.status();
+  }
   return PrepareAll(answer, batch, *shape);
 }
 

@@ -1,9 +1,15 @@
 // Plans for a job of many ranks: one asks, with the least budget and the greatest costs of all, and all
 // prepare the same schedule, or none does.
 //
+// A plan by the greatest costs of all need not be the one by which the slowest rank is fastest. Where the
+// plan was made in the job, the rank that is slowest by it makes one of its own times, and all take
+// whichever leaves the slowest of them the shorter step. A server's plan stays: others have it, too.
+//
 // Every call is one of all ranks, for the same batch shape, in the same order.
 #ifndef STOWAGE_CLIENT_AGENT_AGREED_PLANNER_H_
 #define STOWAGE_CLIENT_AGENT_AGREED_PLANNER_H_
+
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "client/agent/agent_options.h"
@@ -13,6 +19,7 @@
 #include "client/agent/plan_agreement.h"
 #include "client/agent/plan_table.h"
 #include "solvers/model/budget.h"
+#include "solvers/planner.h"
 
 namespace stowage {
 
@@ -35,9 +42,16 @@ class AgreedPlanner {
   absl::StatusOr<AgreedTerms> Agree(const absl::Status& measured, const Budget& budget,
                                     const PlannedShape& shape);
   absl::StatusOr<AgreedTerms> AgreeWithTimes(const Batch& batch, Bytes budget, PlannedShape* shape);
-  absl::StatusOr<ClientPlan> Lead(const Batch& batch, const AgreedTerms& terms, bool refresh,
+  // `terms` are those of the answer afterwards: times may have been measured for it.
+  absl::StatusOr<ClientPlan> Lead(const Batch& batch, bool refresh, AgreedTerms* terms,
                                   PlannedShape* shape);
-  absl::StatusOr<ClientPlan> Follow(const Batch& batch, AgreedTerms terms, PlannedShape* shape);
+  absl::StatusOr<ClientPlan> Follow(const Batch& batch, AgreedTerms* terms, PlannedShape* shape);
+  absl::StatusOr<ClientPlan> ForTheSlowest(ClientPlan answer, const AgreedTerms& terms,
+                                           const PlannedShape& shape);
+  // By this rank's times; empty where they are those of all, or there is none.
+  std::string PlanByOwnTimes(ClientPlan answer, const AgreedTerms& terms,
+                             const PlannedShape& shape) const;
+  PlanOptions OptionsOfPlans() const;
   absl::StatusOr<PreparedPlan> PrepareAll(const absl::StatusOr<ClientPlan>& answer,
                                           const Batch& batch, const PlannedShape& shape);
 

@@ -192,6 +192,34 @@ absl::StatusOr<std::string> BroadcastOrFail(PlanAgreement* agreement,
   return said;
 }
 
+absl::StatusOr<std::string> BroadcastFrom(PlanAgreement* agreement, int from,
+                                          const std::string& mine) {
+  const bool says = agreement->rank() == from;
+  const auto length = agreement->Greatest({says ? static_cast<int64_t>(mine.size()) : 0});
+  if (!length.ok()) return length.status();
+  const auto size = static_cast<size_t>(length->front());
+  // Others say the least there is, so that the greatest are its words.
+  std::vector<int64_t> words((size + sizeof(int64_t) - 1) / sizeof(int64_t),
+                             says ? 0 : std::numeric_limits<int64_t>::min());
+  if (says && size > 0) std::memcpy(words.data(), mine.data(), size);
+  const auto said = agreement->Greatest(words);
+  if (!said.ok()) return said.status();
+  std::string text(size, '\0');
+  if (size > 0) std::memcpy(text.data(), said->data(), size);
+  return text;
+}
+
+absl::StatusOr<Problem> WithTimesOf(const Problem& own, const Problem& agreed) {
+  std::vector<int64_t> costs = CostsOf(agreed);
+  const std::vector<int64_t> mine = CostsOf(own);
+  if (costs.size() != mine.size()) return absl::InternalError("costs of another structure");
+  for (size_t at = 0; at < costs.size(); at += kCosts) {
+    for (const size_t time : {at, at + 1}) costs[time] = mine[time];
+    if (costs[at + 5] != kNeverStops) costs[at + 5] = mine[at + 5];
+  }
+  return std::visit([&costs](const auto& of) { return WithCosts(of, costs); }, agreed);
+}
+
 absl::Status AgreeOnDigest(PlanAgreement* agreement, const absl::StatusOr<Digest>& mine,
                            const std::function<absl::Status(int rank)>& differs) {
   const absl::StatusOr<std::vector<int64_t>> heads = agreement->Greatest(HeadOf(mine));

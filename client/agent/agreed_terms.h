@@ -26,6 +26,10 @@ absl::StatusOr<std::vector<std::string>> GatherOrFail(PlanAgreement* agreement,
 absl::StatusOr<std::string> BroadcastOrFail(PlanAgreement* agreement,
                                             const absl::StatusOr<std::string>& mine);
 
+// What rank `from` says; nobody looks at `mine` of another rank. Two exchanges of the greatest of all, one as long as the text.
+absl::StatusOr<std::string> BroadcastFrom(PlanAgreement* agreement, int from,
+                                          const std::string& mine);
+
 // OK where all ranks have the same; else an error of all: that of a rank that failed, as of GatherOrFail, or what `differs`
 // says of the first rank that has another one.
 absl::Status AgreeOnDigest(PlanAgreement* agreement, const absl::StatusOr<Digest>& mine,
@@ -44,6 +48,9 @@ struct AgreedTerms {
 // structure, environment or version of Stowage differs.
 absl::StatusOr<AgreedTerms> AgreeOnTerms(PlanAgreement* agreement,
                                          const absl::StatusOr<AgreedTerms>& mine);
+
+// The bytes of `agreed`, and the times of `own`, which is of the same structure.
+absl::StatusOr<Problem> WithTimesOf(const Problem& own, const Problem& agreed);
 
 // A plan, or the answer that there is none, for ranks that have the same terms: predictions and bounds
 // are not in it.

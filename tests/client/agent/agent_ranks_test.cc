@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -15,8 +16,12 @@
 #include "client/agent/agent.h"
 #include "client/agent/agreed_terms.h"
 #include "client/agent/plan_agreement.h"
+#include "client/rpc/local_connection.h"
 #include "client/torch/offload/simulated_device.h"
 #include "solvers/model/transfer_model.h"
+#include "solvers/planner.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/instance.h"
 #include "tests/client/agent/fake_training.h"
 #include "tests/client/torch/random_schedule.h"
 #ifdef STOWAGE_TEST_GLOO
@@ -215,6 +220,69 @@ TEST_F(AgentRanksTest, OneAsksAndAllAdoptTheSame) {
     EXPECT_LE(plan.plan.prediction.peak, plan.plan.budget);
   }
   for (const int profiles : profiles_) EXPECT_EQ(profiles, 2);  // bytes, then times
+}
+
+TEST_F(AgentRanksTest, WordsOfAnyRankGoRound) {
+  OnAllRanks([&](int rank) {
+    const auto agreement = Join(rank);
+    for (int from = 0; from < kRanks; ++from) {
+      for (const std::string& words : {std::string(), std::string("a"), std::string("12345678"),
+                                       std::string("\0\xff\x80 of any bytes\0", 18)}) {
+        const auto said =
+            BroadcastFrom(agreement->get(), from, rank == from ? words : "what nobody looks at");
+        ASSERT_TRUE(said.ok()) << said.status();
+        EXPECT_EQ(*said, words);
+      }
+    }
+  });
+}
+
+// One rank is slow all over, another one in a single stage, in which the first one is fast.
+TEST_F(AgentRanksTest, ThePlanOfAJobIsThatByWhichTheSlowestRankIsFastest) {
+  const auto set_times = [](int rank, ChainSpec* spec) {
+    for (size_t i = 0; i < spec->stages.size(); ++i) {
+      const int64_t of_rank[kRanks] = {i == 2 ? 1000 : 100000, i == 2 ? 150000 : 1000, 500};
+      const int64_t time = rank < kRanks ? of_rank[rank] : std::max(of_rank[0], of_rank[1]);
+      spec->stages[i].forward_time = Nanos(time);
+      spec->stages[i].backward_time = Nanos(1000);
+    }
+  };
+  AdoptedPlan adopted[kRanks];
+  OnAllRanks([&](int rank) {
+    worlds_[rank].costs = [&, rank](ChainSpec* spec) { set_times(rank, spec); };
+    AgentOptions options;
+    options.agreement = *Join(rank);
+    options.profile.meter = &worlds_[rank].meter;
+    Agent agent(std::make_unique<FakeModel>(&worlds_[rank]), MakeLocalConnection(), options);
+    const auto plan = agent.Plan(FakeBatch(4), ShareOfStoreAll{0.9});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(plan->source, PlanSource::kLocal);
+    EXPECT_TRUE(agent.Step(FakeBatch(4)).ok());
+    adopted[rank] = *plan;
+  });
+  const auto problem_of = [&](int rank) {
+    ChainSpec spec =
+        std::get<Chain>(FakeProfile(FakeBatch(4), CostSource::kMeasured).problem).spec();
+    set_times(rank, &spec);
+    return Chain::Create(std::move(spec)).value();
+  };
+  const auto slowest = [&](const Schedule& schedule) {
+    Nanos longest(0);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      longest = std::max(longest, Evaluator(problem_of(rank)).Run(schedule)->makespan);
+    }
+    return longest;
+  };
+  PlanOptions options;
+  const Plan by_greatest =
+      MakePlan(Instance(problem_of(kRanks)), ShareOfStoreAll{0.9}, options).value();
+  ASSERT_EQ(by_greatest.status, PlanStatus::kFound);
+  EXPECT_LE(slowest(adopted[0].plan.schedule), slowest(by_greatest.schedule) - Nanos(90000))
+      << "the stage that runs again is the third";
+  for (const AdoptedPlan& plan : adopted) {
+    EXPECT_EQ(plan.digest, adopted[0].digest);
+    EXPECT_LE(plan.plan.prediction.peak, plan.plan.budget);
+  }
 }
 
 TEST_F(AgentRanksTest, OnAHitNoRankTimesAnything) {

@@ -129,7 +129,12 @@ absl::StatusOr<Profile> FakeModel::Measure(const Batch& batch,
                                            const ProfileOptions& options) const {
   if (world_->measure_fails) return absl::InternalError("the profiler fails");
   world_->measured.push_back(options.bytes_only ? CostSource::kBytesOnly : CostSource::kMeasured);
-  return FakeProfile(batch, world_->measured.back());
+  Profile profile = FakeProfile(batch, world_->measured.back());
+  if (!world_->costs || options.bytes_only) return profile;
+  ChainSpec spec = std::get<Chain>(profile.problem).spec();
+  world_->costs(&spec);
+  profile.problem = Chain::Create(std::move(spec)).value();
+  return profile;
 }
 
 absl::StatusOr<StepReport> FakeModel::PlainStep(Batch batch, const StepMeters& meters) const {

@@ -4,6 +4,7 @@
 #define STOWAGE_TESTS_CLIENT_AGENT_FAKE_TRAINING_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -34,7 +35,8 @@ struct FakeWorld {
   double slower = 1;       // steps than predicted
   double larger = 1;
   bool measure_fails = false;
-  bool tells_shapes = false;  // of structure, without measuring
+  std::function<void(ChainSpec*)> costs;  // other times than FakeProfile's
+  bool tells_shapes = false;              // of structure, without measuring
   bool shapes_are_off = false;
 
   std::vector<CostSource> measured;  // each Measure
