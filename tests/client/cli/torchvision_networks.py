@@ -30,7 +30,7 @@ EQUAL = ["loss", "gradients", "parameters", "buffers", "random_state"]
 
 def verified(stowage, script, size, arguments):
     """What `stowage verify` prints for programs."""
-    command = [stowage, "verify", f"--script={script}", f"--input={size}", "--threads=1", "--format=json",
+    command = [stowage, "verify", f"--script={script}", f"--input={size}", "--threads=1", "--format=json", "--timeout=10m",
                f"--steps={arguments.steps}", f"--repeats={arguments.repeats}", f"--budgets={arguments.budgets}"]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     # 3: some budget has no plan, which the report tells of.
