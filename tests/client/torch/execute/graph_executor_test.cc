@@ -255,6 +255,48 @@ TEST_P(GraphFailureTest, AfterOutOfMemoryAtAnyPointTheNextStepIsRight) {
   ExpectLikePlain(graph, StoreAllSchedule(graph), plain);
 }
 
+// By a plan that recomputes, where there is one: its peak is enough, and a little less is not.
+TEST_P(GraphFailureTest, ALimitOf64BytesBelowThePeakFailsAndMends) {
+  if (!device_.exact) GTEST_SKIP() << "its memory has no limit to the byte";
+  const Profile profile = Profiled();
+  const Graph& graph = std::get<Graph>(profile.problem);
+  const Graph fixed = WithFixedCosts(graph);
+  const GraphOutcome plain = Plain();
+  std::vector<Schedule> schedules = {StoreAllSchedule(graph)};
+  StopToken stop;
+  PlanOptions options;
+  options.solve.stop = &stop;
+  options.solve.incumbent = [&](const Schedule& fits) {
+    if (schedules.size() == 1) schedules.push_back(fits);
+    stop.RequestStop();
+  };
+  const auto budget = ResolveBudget(fixed, ShareOfStoreAll{0.9}, PlanOptions());
+  ASSERT_TRUE(budget.ok()) << budget.status();
+  const auto plan = MakePlan(fixed, *budget, options);
+  if (plan.ok() && plan->status == PlanStatus::kFound && schedules.size() == 1) {
+    schedules.push_back(plan->schedule);
+  }
+  ASSERT_EQ(schedules.size(), 2u);
+  for (const Schedule& schedule : schedules) {
+    auto executor = Executor::Create(&graph_.model, graph, schedule, device_.execution).value();
+    for (const int64_t below : {64, -64}) {  // a scalar or two are nobody's plan
+      Rewind();
+      const Bytes before = meter_->current();
+      std::vector<at::Tensor> inputs = Inputs();
+      const Bytes live = meter_->current();
+      device_.LimitMemory(before + executor->prediction().peak - live - Bytes(below));
+      const auto report = executor->Step(inputs, graph_.target);
+      device_.ClearLimit();
+      EXPECT_EQ(report.ok(), below < 0) << report.status();
+      if (!report.ok()) {
+        EXPECT_TRUE(absl::IsResourceExhausted(report.status())) << report.status();
+        EXPECT_EQ(meter_->current(), live);
+      }
+    }
+    ExpectLikePlain(graph, schedule, plain);
+  }
+}
+
 // Two read a tensor; the backward of `wide`, plain training's first, takes the most memory. Run second, it
 // has its summand beside the other one, of which its profile does not know: why solvers keep the order
 // (solvers/schedule/gradient_sums.h).
