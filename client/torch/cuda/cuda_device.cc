@@ -1,5 +1,6 @@
 #include "client/torch/cuda/cuda_device.h"
 
+#include <ATen/Context.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -328,6 +329,12 @@ std::vector<DeviceSetting> CudaDevice::Software() const {
           {"driver", absl::StrCat(driver)},
           {"cudnn", absl::StrCat(cudnn)},
           {"multiprocessors", absl::StrCat(PropertiesOf(device_).multiProcessorCount)}};
+}
+
+std::optional<CudaKernels> CudaDevice::cuda_kernels() const {
+  const at::CUDAHooksInterface& hooks = at::detail::getCUDAHooks();
+  if (!hooks.compiledWithCuDNN() || !at::globalContext().userEnabledCuDNN()) return CudaKernels();
+  return CudaKernels{hooks.versionCuDNN(), PropertiesOf(device_).major >= 8};
 }
 
 std::unique_ptr<DeviceCopy> CudaDevice::StartCopy(Stream direction,

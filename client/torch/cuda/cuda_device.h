@@ -40,6 +40,7 @@ class CudaDevice final : public ExecutionDevice {
   Device Hardware() const override;
   // Of CUDA, its driver and cuDNN, and how many multiprocessors there are, of which a partition (MIG) has fewer.
   std::vector<DeviceSetting> Software() const override;
+  std::optional<CudaKernels> cuda_kernels() const override;
   const TransferModel* link() const override { return link_.link(); }
   HostPool* host() override { return link_.host(); }
   absl::Status SetLink(const TransferModel& link) override;

@@ -19,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/torch/memory/memory_meter.h"
+#include "client/torch/offload/cuda_kernels.h"
 #include "client/torch/offload/host_pool.h"
 #include "client/torch/offload/stage_timer.h"
 #include "solvers/model/device.h"
@@ -78,6 +79,8 @@ class ExecutionDevice {
 
   // Whether operations make there, and autograd saves, what they make and save on the CPU.
   virtual bool has_cpu_kernels() const { return device().is_cpu(); }
+  // Those that operations take from now on, where they are CUDA's. Nothing: they are others.
+  virtual std::optional<CudaKernels> cuda_kernels() const { return std::nullopt; }
 
   // What copies cost, whether both directions share a channel, and how much host memory there is. Null:
   // plans copy nothing.

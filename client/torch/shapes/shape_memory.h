@@ -14,18 +14,21 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "client/torch/memory/memory_meter.h"
+#include "client/torch/offload/cuda_kernels.h"
 #include "solvers/model/units.h"
 
 namespace stowage {
 
-// The device that tensors seem to be on; has_cpu_kernels and granularity as of ExecutionDevice.
+// The device that tensors seem to be on; all but the first as of ExecutionDevice.
 struct TracedDevice {
   c10::Device device = c10::kCPU;
   bool has_cpu_kernels = true;
   Bytes granularity{1};
+  std::optional<CudaKernels> cuda_kernels;
 };
 
 // Counts its own bytes on top of those of the meter of real memory, which outlives whoever asks.

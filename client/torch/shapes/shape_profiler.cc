@@ -40,7 +40,10 @@ absl::StatusOr<Profile> FromShapes(
   if (!real.ok()) return real.status();
   ExecutionDevice* const device = meters.device;
   TracedDevice on;
-  if (device != nullptr) on = {device->device(), device->has_cpu_kernels(), device->granularity()};
+  if (device != nullptr) {
+    on = {device->device(), device->has_cpu_kernels(), device->granularity(),
+          device->cuda_kernels()};
+  }
   const auto scope = ShapeScope::Begin(*real, model.buffers(), on);
   if (!scope.ok()) return Refusal(scope.status());
   ProfileOptions options;

@@ -14,7 +14,7 @@
 //
 // An operation of which nobody can tell what it makes without data throws c10::Error: those whose
 // shapes depend on data, item(), other devices, and what neither LibTorch's meta device, which is right for all
-// devices, nor shape_rules.h, which is for CPU kernels, knows. So do, from then on, tensors that somebody keeps beyond the scope.
+// devices, nor shape_rules.h or cuda_shape_rules.h, for the kernels of CPUs and of CUDA, knows. So do, from then on, tensors that somebody keeps beyond the scope.
 #ifndef STOWAGE_CLIENT_TORCH_SHAPES_SHAPE_SCOPE_H_
 #define STOWAGE_CLIENT_TORCH_SHAPES_SHAPE_SCOPE_H_
 

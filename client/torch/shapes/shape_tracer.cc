@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "client/torch/shapes/cuda_shape_rules.h"
 #include "client/torch/shapes/meta_tensors.h"
 
 namespace stowage {
@@ -67,9 +68,9 @@ bool ReplacesMemory(const std::string& name) {
 // Draws whenever there is an element to draw for.
 bool Draws(const std::string& name, const Arguments& arguments) {
   static const auto* const names = new std::unordered_set<std::string>{
-      "aten::bernoulli",    "aten::bernoulli_", "aten::exponential_",
-      "aten::normal_",      "aten::random_",    "aten::rand_like",
-      "aten::randint_like", "aten::randn_like", "aten::uniform_"};
+      "aten::_fused_dropout", "aten::bernoulli", "aten::bernoulli_", "aten::exponential_",
+      "aten::normal_",        "aten::random_",   "aten::rand_like",  "aten::randint_like",
+      "aten::randn_like",     "aten::uniform_"};
   if (name != "aten::native_dropout") return names->count(name) > 0;
   const double share = arguments[1].toDouble();
   return share > 0 && share < 1;  // of none, of all: some kernels do, some do not
@@ -118,17 +119,41 @@ void DrawOnHost() {
   C10_THROW_ERROR(Error, name + " has no known shape without data");
 }
 
+[[noreturn]] void RefuseAllButCpu(const std::string& name, c10::Device device) {
+  C10_THROW_ERROR(Error, name + " makes what shapes tell of the CPU alone, not of " +
+                             c10::DeviceTypeName(device.type(), /*lower_case=*/true));
+}
+
 // Asking beforehand whether it has a kernel would not do: from 2.x on each has one, which throws, and what
 // an operation is composed of may have none.
-void CallOnMeta(const c10::OperatorHandle& op, const std::string& name, c10::Device device,
+void CallOnMeta(const c10::OperatorHandle& op, const std::string& name, const TracedDevice& on,
                 torch::jit::Stack* stack) {
+  if (!on.has_cpu_kernels && IsComposedOnMeta(name)) RefuseAllButCpu(name, on.device);
   try {
     op.callBoxed(stack);
   } catch (const c10::NotImplementedError&) {
-    if (device.is_cpu() || FindShapeRule(name) == nullptr) RefuseUnknown(name);
-    C10_THROW_ERROR(Error, name + " makes what shapes tell of the CPU alone, not of " +
-                               c10::DeviceTypeName(device.type(), /*lower_case=*/true));
+    if (on.has_cpu_kernels || FindShapeRule(name) == nullptr) RefuseUnknown(name);
+    RefuseAllButCpu(name, on.device);
   }
+}
+
+// Told by the rules for the device's kernels, or else by the meta device. The arguments at the stack are all of it, and give
+// way to the results.
+void MakeOnMeta(const c10::OperatorHandle& op, const std::string& name, const TracedDevice& on,
+                Arguments* stack) {
+  if (on.has_cpu_kernels) {
+    if (const ShapeRule rule = FindShapeRule(name)) {
+      const std::vector<at::Tensor> made = rule(*stack);
+      stack->assign(made.begin(), made.end());
+      return;
+    }
+  } else if (on.cuda_kernels) {
+    if (auto made = MakeAsCuda(name, *stack, *on.cuda_kernels)) {
+      *stack = *std::move(made);
+      return;
+    }
+  }
+  CallOnMeta(op, name, on, stack);
 }
 
 // Another number than the first element is now.
@@ -194,7 +219,9 @@ void ShapeTracer::NoteWrites(const c10::OperatorHandle& op, const Arguments& arg
     for (const at::Tensor& tensor : TensorsIn(arguments[i])) NoteWrite(tensor);
   }
   // Its schema keeps this secret: statistics (3 and 4) in training (5), with a momentum (6).
-  if (schema.name() != "aten::native_batch_norm") return;
+  if (schema.name() != "aten::native_batch_norm" && schema.name() != "aten::cudnn_batch_norm") {
+    return;
+  }
   if (!arguments[5].toBool() || arguments[6].toDouble() == 0) return;
   for (const size_t statistics : {3, 4}) {
     for (const at::Tensor& tensor : TensorsIn(arguments[statistics])) NoteWrite(tensor);
@@ -218,18 +245,12 @@ ShapeTracer::Results ShapeTracer::RunForReal(const c10::OperatorHandle& op, Argu
 ShapeTracer::Results ShapeTracer::RunForShapes(const c10::OperatorHandle& op,
                                                const Arguments& arguments) {
   const std::string name = NameOf(op);
-  const ShapeRule rule = on_.has_cpu_kernels ? FindShapeRule(name) : nullptr;
   if (ReplacesMemory(op.schema().name())) RefuseUnknown(name);
   const c10::impl::ForceDispatchKeyGuard keys(BelowAutograd());
   MetaTensors meta_tensors(memory_.get(), on_.device);
   Arguments stack;
   for (const c10::IValue& argument : arguments) stack.push_back(meta_tensors.ToMeta(argument));
-  if (rule != nullptr) {
-    const std::vector<at::Tensor> made = rule(stack);
-    stack.assign(made.begin(), made.end());
-  } else {
-    CallOnMeta(op, name, on_.device, &stack);
-  }
+  MakeOnMeta(op, name, on_, &stack);
   for (c10::IValue& result : stack) result = meta_tensors.FromMeta(result);
   return stack;
 }

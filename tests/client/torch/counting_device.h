@@ -3,6 +3,7 @@
 #define STOWAGE_TESTS_CLIENT_TORCH_COUNTING_DEVICE_H_
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "client/torch/offload/simulated_device.h"
@@ -27,6 +28,7 @@ class CountingDevice final : public ExecutionDevice {
   MemoryMeter* meter() override { return device_->meter(); }
   Bytes granularity() const override { return device_->granularity(); }
   bool has_cpu_kernels() const override { return device_->has_cpu_kernels(); }
+  std::optional<CudaKernels> cuda_kernels() const override { return device_->cuda_kernels(); }
   std::unique_ptr<StageTimer> MakeTimer() override { return device_->MakeTimer(); }
   Device Hardware() const override { return device_->Hardware(); }
   const TransferModel* link() const override { return device_->link(); }

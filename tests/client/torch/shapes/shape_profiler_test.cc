@@ -18,6 +18,7 @@
 #include "client/torch/profile/chain_profiler.h"
 #include "client/torch/profile/graph_profiler.h"
 #include "client/torch/shapes/shape_scope.h"
+#include "tests/client/device/other_kernels.h"
 #include "tests/client/device/training_devices.h"
 #include "tests/client/torch/autocast.h"
 #include "tests/client/torch/error_of.h"
@@ -66,35 +67,49 @@ TestNetwork Around(StageFunction function, const at::Tensor& input = torch::rand
   return {std::move(model), input, torch::zeros({1})};
 }
 
-std::string RefusalOf(const TestNetwork& network) {
+TestGraph GraphOn(c10::Device device, const std::string& name) {
+  TestGraph graph = MakeTestGraph(name);
+  MoveTo(device, graph.model);
+  for (at::Tensor& input : graph.inputs) input = input.to(device);
+  for (at::Tensor& target : graph.target) target = target.to(device);
+  return graph;
+}
+
+std::string RefusalOf(const TestNetwork& network, ExecutionDevice* device = nullptr) {
   const absl::Status status =
-      ChainFromShapes(network.model, network.input, network.target).status();
+      ChainFromShapes(network.model, network.input, network.target, StepMeters(device)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
   return std::string(status.message());
 }
 
-// On a device whose work comes later, in blocks, by operations of its own.
-class DeviceShapesTest : public testing::Test {
+// Another device than the CPU. "test": work comes later, in blocks, by operations of its own, which are the CPU's kernels.
+class DeviceShapesTest : public testing::TestWithParam<const char*> {
  protected:
-  const TrainingDevice& device_ = TrainingDeviceNamed("test");
+  void SetUp() override { SKIP_IF_MISSING(device_); }
+
+  const TrainingDevice& device_ = TrainingDeviceNamed(GetParam());
 };
 
-TEST_F(DeviceShapesTest, StructureIsWhatIsMeasuredThere) {
+INSTANTIATE_TEST_SUITE_P(Devices, DeviceShapesTest, testing::Values("test", "cuda"),
+                         [](const auto& device) { return device.param; });
+
+TEST_P(DeviceShapesTest, StructureIsWhatIsMeasuredThere) {
   for (const std::string& name : TestNetworkNames()) {
     SCOPED_TRACE(name);
-    ExpectShapesTell(MakeTestNetwork(name, device_), device_.execution);
+    const TestNetwork network = MakeTestNetwork(name, device_);
+    if (name == "grad_kernels" && device_.device.is_cuda()) {
+      EXPECT_THAT(RefusalOf(network, device_.execution), HasSubstr("cudnn_rnn"));
+      continue;
+    }
+    ExpectShapesTell(network, device_.execution);
   }
   for (const char* const name : {"mixed", "resnet18"}) {
     SCOPED_TRACE(name);
-    TestGraph graph = MakeTestGraph(name);
-    MoveTo(device_.device, graph.model);
-    for (at::Tensor& input : graph.inputs) input = input.to(device_.device);
-    for (at::Tensor& target : graph.target) target = target.to(device_.device);
-    ExpectShapesTell(graph, device_.execution);
+    ExpectShapesTell(GraphOn(device_.device, name), device_.execution);
   }
 }
 
-TEST_F(DeviceShapesTest, TheModelIsLeftAsItWasAndNothingRuns) {
+TEST_P(DeviceShapesTest, TheModelIsLeftAsItWasAndNothingRuns) {
   const TestNetwork network = MakeTestNetwork("norm_cnn", device_);
   const Digest buffers = BufferDigest(network.model);
   const RandomState random = RandomState::Capture(device_.device);
@@ -107,32 +122,44 @@ TEST_F(DeviceShapesTest, TheModelIsLeftAsItWasAndNothingRuns) {
   EXPECT_EQ(device_.meter()->current(), live);
 }
 
-// What a GPU's kernels make and save, say, is not what the CPU's do.
-TEST_F(DeviceShapesTest, RulesForCpuKernelsAreForThoseAlone) {
-  class OtherKernels final : public ExecutionDevice {
-   public:
-    explicit OtherKernels(ExecutionDevice* of) : of_(of) {}
-    c10::Device device() const override { return of_->device(); }
-    MemoryMeter* meter() override { return of_->meter(); }
-    Bytes granularity() const override { return of_->granularity(); }
-
-   private:
-    ExecutionDevice* const of_;
-  };
-  OtherKernels other(device_.execution);
-  const TestNetwork network = MakeTestNetwork("norm_cnn", device_);
-  const absl::Status status =
-      ChainFromShapes(network.model, network.input, network.target, StepMeters(&other)).status();
-  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr("aten::convolution makes what shapes tell of the CPU alone"));
+TEST_P(DeviceShapesTest, TensorsOfAnotherDeviceAreRefused) {
+  RefusalOf(MakeTestNetwork("mlp", device_));
 }
 
-TEST_F(DeviceShapesTest, TensorsOfAnotherDeviceAreRefused) {
-  const TestNetwork network = MakeTestNetwork("mlp", device_);
-  const absl::Status status =
-      ChainFromShapes(network.model, network.input, network.target).status();
-  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+// What a GPU's kernels make and save, say, is not what the CPU's do.
+TEST(OtherKernelsTest, OperationsThatOnlyRulesKnowAreRefusedByName) {
+  const TrainingDevice& device = TrainingDeviceNamed("test");
+  OtherKernels other(device.execution);
+  const std::string only = " makes what shapes tell of the CPU alone, not of privateuseone";
+  EXPECT_THAT(RefusalOf(MakeTestNetwork("norm_cnn", device), &other),
+              HasSubstr("aten::convolution" + only));
+  // The meta device composes it of others, and would tell another type of its statistics.
+  ChainModel model("norm");
+  model.AddStage("norm", "layer_norm", nn::LayerNorm(nn::LayerNormOptions({6})));
+  model.SetLoss("sum", [](const at::Tensor& y, const at::Tensor&) { return y.sum(); });
+  MoveTo(device.device, model);
+  EXPECT_THAT(RefusalOf({std::move(model), torch::ones({4, 6}).to(device.device),
+                         torch::zeros({1}).to(device.device)},
+                        &other),
+              HasSubstr("aten::native_layer_norm" + only));
+}
+
+// In single precision, and with channels first, CUDA's kernels make and save what the CPU's do. Only cuDNN's LSTM is not told;
+// here it is the CPU's, as no tensor is CUDA's.
+TEST(OtherKernelsTest, CudasRulesTellWhatTheCpusDo) {
+  const TrainingDevice& device = TrainingDeviceNamed("test");
+  OtherKernels cuda(device.execution, CudaKernels{90100, /*convolves_bfloat16=*/true});
+  for (const std::string& name : TestNetworkNames()) {
+    SCOPED_TRACE(name);
+    const TestNetwork network = MakeTestNetwork(name, device);
+    const auto told =
+        ChainFromShapes(network.model, network.input, network.target, StepMeters(&cuda));
+    ASSERT_TRUE(told.ok()) << told.status();
+    const auto measured =
+        ProfileChain(network.model, network.input, network.target, BytesOnly(device.execution));
+    ASSERT_TRUE(measured.ok()) << measured.status();
+    ExpectSameStructure(*told, *measured);
+  }
 }
 
 TEST(ShapeProfilerTest, ChainsHaveTheStructureThatIsMeasured) {
