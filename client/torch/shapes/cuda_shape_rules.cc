@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "client/torch/base/torch_version.h"
 #include "client/torch/shapes/shape_rules.h"
 
 namespace stowage {
@@ -149,21 +150,104 @@ Made CudaLogSigmoid(const Arguments& a, const CudaKernels&) {
   return {at::empty_like(input), at::empty({0}, input.options())};
 }
 
-const std::unordered_map<std::string, CudaRule>& CudaRules() {
-  static const auto* const rules = new std::unordered_map<std::string, CudaRule>{
-      {"aten::convolution", CudaConvolution},
-      {"aten::convolution_backward", CudaConvolutionBackward},
-      {"aten::native_batch_norm", CudaBatchNorm},
-      {"aten::cudnn_batch_norm", CudnnBatchNorm},
-      {"aten::cudnn_batch_norm_backward", CudnnBatchNormBackward},
-      {"aten::native_layer_norm", CudaLayerNorm},
-      {"aten::where.self", CudaWhere},
-      {"aten::native_dropout", CudaDropout},
-      {"aten::native_dropout_backward", CudaDropoutBackward},
-      {"aten::_fused_dropout", CudaFusedDropout},
-      {"aten::_masked_scale", CudaDropoutBackward},
-      {"aten::log_sigmoid_forward", CudaLogSigmoid},
+// What attention keeps of random numbers is of other types, and elsewhere, before: those are refused.
+#if STOWAGE_TORCH_AT_LEAST(2, 7)
+at::Tensor RowsBeforeHeads(const at::Tensor& heads_first) {
+  const at::Tensor rows_first = heads_first.transpose(1, 2);
+  return at::empty(rows_first.sizes(), rows_first.options()).transpose(1, 2);
+}
+
+// In the order in which it lies in memory.
+at::Tensor RowsAsTheyLie(const at::Tensor& heads_first) {
+  return at::empty_like(heads_first.transpose(1, 2)).transpose(1, 2);
+}
+
+// (query, key, value, dropout, causal, wants mask, scale): of {batch, heads, rows, width}; a sum for each row, and random
+// state whether it draws or not.
+Made FlashAttentionOfCuda(const Arguments& a, const CudaKernels&) {
+  const at::Tensor query = a[0].toTensor();
+  const at::Tensor key = a[1].toTensor();
+  TORCH_CHECK(query.size(1) == key.size(1) && query.size(3) % 8 == 0 && !a[5].toBool(),
+              "aten::_scaled_dot_product_flash_attention with groups of heads, a width that is no "
+              "multiple of 8 or a mask to look at makes what shapes do not tell");
+  const at::TensorOptions state = query.options().dtype(at::kUInt64);
+  return {RowsAsTheyLie(query),
+          at::empty({query.size(0), query.size(1), query.size(2)}, SumsOf(query)),
+          at::Tensor(),
+          at::Tensor(),
+          query.size(2),
+          key.size(2),
+          at::empty({2}, state),
+          at::empty({}, state),
+          at::empty({0}, query.options())};
+}
+
+// (gradient, query, key, value, ...)
+Made FlashAttentionBackwardOfCuda(const Arguments& a, const CudaKernels&) {
+  return {RowsAsTheyLie(a[1].toTensor()), RowsAsTheyLie(a[2].toTensor()),
+          RowsAsTheyLie(a[3].toTensor())};
+}
+
+// (query, key, value, bias, for a backward, dropout, causal, scale): a sum for each row, in tiles of 32, and random state on
+// the host.
+Made EfficientAttention(const Arguments& a, const CudaKernels&) {
+  const at::Tensor query = a[0].toTensor();
+  std::vector<int64_t> sizes = query.sizes().vec();
+  sizes[3] = a[2].toTensor().size(3);
+  const int64_t tiled = a[4].toBool() ? (query.size(2) + 31) / 32 * 32 : 0;
+  return {RowsBeforeHeads(at::empty(sizes, query.options())),
+          at::empty({query.size(0), query.size(1), tiled}, SumsOf(query)),
+          at::empty({}, at::dtype(at::kLong)), at::empty({}, at::dtype(at::kLong))};
+}
+
+// (gradient, query, key, value, bias, ..., mask, causal, scale): rows of the bias's gradient are aligned to 16.
+Made EfficientAttentionBackward(const Arguments& a, const CudaKernels&) {
+  Made made;
+  for (const size_t i : {1, 2, 3}) made.emplace_back(RowsBeforeHeads(a[i].toTensor()));
+  at::Tensor of_bias;
+  if (a[10].toBoolList().get(3)) {
+    const at::Tensor bias = a[4].toTensor();
+    std::vector<int64_t> sizes = bias.sizes().vec();
+    sizes.back() = (sizes.back() + 15) / 16 * 16;
+    of_bias = at::empty(sizes, bias.options()).slice(-1, 0, bias.size(-1));
+  }
+  made.emplace_back(of_bias);
+  return made;
+}
+#endif
+
+std::unordered_map<std::string, CudaRule> AttentionRules() {
+#if STOWAGE_TORCH_AT_LEAST(2, 7)
+  return {
+      {"aten::_scaled_dot_product_flash_attention", FlashAttentionOfCuda},
+      {"aten::_scaled_dot_product_flash_attention_backward", FlashAttentionBackwardOfCuda},
+      {"aten::_scaled_dot_product_efficient_attention", EfficientAttention},
+      {"aten::_scaled_dot_product_efficient_attention_backward", EfficientAttentionBackward},
   };
+#else
+  return {};
+#endif
+}
+
+const std::unordered_map<std::string, CudaRule>& CudaRules() {
+  static const auto* const rules = [] {
+    auto* const all = new std::unordered_map<std::string, CudaRule>{
+        {"aten::convolution", CudaConvolution},
+        {"aten::convolution_backward", CudaConvolutionBackward},
+        {"aten::native_batch_norm", CudaBatchNorm},
+        {"aten::cudnn_batch_norm", CudnnBatchNorm},
+        {"aten::cudnn_batch_norm_backward", CudnnBatchNormBackward},
+        {"aten::native_layer_norm", CudaLayerNorm},
+        {"aten::where.self", CudaWhere},
+        {"aten::native_dropout", CudaDropout},
+        {"aten::native_dropout_backward", CudaDropoutBackward},
+        {"aten::_fused_dropout", CudaFusedDropout},
+        {"aten::_masked_scale", CudaDropoutBackward},
+        {"aten::log_sigmoid_forward", CudaLogSigmoid},
+    };
+    all->merge(AttentionRules());
+    return all;
+  }();
   return *rules;
 }
 

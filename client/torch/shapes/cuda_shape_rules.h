@@ -16,7 +16,8 @@
 
 namespace stowage {
 
-// `name`, `arguments` and results as for a ShapeRule. Nothing: there is no rule. Throws c10::Error, with the name, where what CUDA makes of these arguments is not known.
+// `name`, `arguments` and results as for a ShapeRule; but single numbers that CUDA's kernel leaves on the host are there.
+// Nothing: there is no rule. Throws c10::Error, with the name, where what CUDA makes of these arguments is not known.
 std::optional<std::vector<c10::IValue>> MakeAsCuda(const std::string& name,
                                                    const std::vector<c10::IValue>& arguments,
                                                    const CudaKernels& kernels);

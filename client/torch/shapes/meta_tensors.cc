@@ -60,7 +60,8 @@ at::Tensor MetaTensors::ToMeta(const at::Tensor& tensor) {
 }
 
 at::Tensor MetaTensors::FromMeta(const at::Tensor& meta) {
-  if (!meta.defined()) return meta;
+  // Numbers that an operation leaves on the host are real.
+  if (!meta.defined() || meta.is_cpu()) return meta;
   CheckOrdinary(meta, c10::kMeta);
   const auto same = std::find_if(known_.begin(), known_.end(),
                                  [&](const Known& known) { return known.meta.is_same(meta); });

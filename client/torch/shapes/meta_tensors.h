@@ -2,7 +2,8 @@
 // from what the operation made of them.
 //
 // What shares memory with an argument shares it after the way back; what is an argument is that one
-// again. Everything else becomes a tensor of the scope's device with the key kShapesKey, in ShapeMemory.
+// again, and numbers on the host stay there. Everything else becomes a tensor of the scope's device with the key kShapesKey, in
+// ShapeMemory.
 #ifndef STOWAGE_CLIENT_TORCH_SHAPES_META_TENSORS_H_
 #define STOWAGE_CLIENT_TORCH_SHAPES_META_TENSORS_H_
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "client/torch/base/torch_version.h"
 #include "client/torch/memory/tracking_allocator.h"
 #include "client/torch/shapes/shape_scope.h"
 
@@ -413,6 +414,70 @@ TEST(CudaShapeRulesTest, ElementwiseOperationsKeepInputOrResult) {
       of("roll", 120, [](const at::Tensor& x) { return at::roll(x, 1, 0); }),
   });
 }
+
+#if STOWAGE_TORCH_AT_LEAST(2, 7)
+// query, key, value, result, a sum for each row in single precision, and the state of random numbers. Query and result are of
+// 2 * 3 * 7 * 8 numbers; key and value are there before.
+TEST(CudaShapeRulesTest, AttentionKeepsItsInputsResultAndASumForEachRow) {
+  const auto flash = [](const Inputs& x) {
+    return std::get<0>(at::_scaled_dot_product_flash_attention(x[0], x[1], x[2]));
+  };
+  const auto efficient = [](const Inputs& x) {
+    return std::get<0>(at::_scaled_dot_product_efficient_attention(
+        x[0], x[1], x[2], x.size() > 3 ? c10::optional<at::Tensor>(x[3]) : c10::nullopt,
+        /*compute_log_sumexp=*/true));
+  };
+  const auto heads = [](int64_t rows, at::ScalarType type = at::kFloat) {
+    return Ones({2, 3, rows, 8}, type);
+  };
+  ExpectHeld({
+      // 7 sums for each of 6 heads; {2} and {} of 8 bytes
+      {"flash",
+       672 + 672 + 168 + 16 + 8,
+       {heads(7, at::kBFloat16), heads(5, at::kBFloat16), heads(5, at::kBFloat16)},
+       flash},
+      // 32 sums for each head; two numbers of 8 bytes on the host, which is this device, too
+      {"efficient", 1344 + 1344 + 768 + 8 + 8, {heads(7), heads(5), heads(5)}, efficient},
+      {"efficient, with a bias",
+       1344 + 1344 + 768 + 8 + 8,
+       {heads(7), heads(5), heads(5), Ones({2, 3, 7, 5})},
+       efficient},
+  });
+  EXPECT_THAT(CudaRefusal({"", 0, {Ones({2, 6, 7, 8}), heads(5), heads(5)}, flash}, kCudnn),
+              HasSubstr("aten::_scaled_dot_product_flash_attention with groups of heads"));
+}
+
+// Heads lie beside each other in a row, as parts of one product have them.
+TEST(CudaShapeRulesTest, AttentionsResultsLieByRows) {
+  const at::Tensor fused = Ones({2, 7, 72}, at::kBFloat16);
+  const auto part = [&](int64_t i) {
+    return fused.narrow(2, 24 * i, 24).view({2, 7, 3, 8}).transpose(1, 2);
+  };
+  const auto scope = BeginOnCuda(kCudnn);
+  for (const at::Tensor& result :
+       {std::get<0>(at::_scaled_dot_product_flash_attention(part(0).neg(), part(1), part(2))),
+        std::get<0>(at::_scaled_dot_product_efficient_attention(part(0).neg(), part(1), part(2), {},
+                                                                true))}) {
+    EXPECT_EQ(result.sizes(), at::IntArrayRef({2, 3, 7, 8}));
+    EXPECT_EQ(result.strides(), at::IntArrayRef({168, 8, 24, 1}));
+  }
+}
+#endif
+
+#if STOWAGE_TORCH_AT_LEAST(2, 5)
+TEST(CudaShapeRulesTest, AttentionOfCudnnIsRefusedByName) {
+  const at::Tensor heads = Ones({2, 3, 7, 8}, at::kHalf);
+  EXPECT_THAT(CudaRefusal({"",
+                           0,
+                           {heads, heads, heads},
+                           [](const Inputs& x) {
+                             return std::get<0>(at::_scaled_dot_product_cudnn_attention(
+                                 x[0], x[1], x[2], {}, /*compute_log_sumexp=*/true));
+                           }},
+                          kCudnn),
+              HasSubstr("aten::_scaled_dot_product_cudnn_attention has no known shape"));
+}
+#endif
 
 // What cuDNN keeps of an LSTM depends on its version and the GPU.
 TEST(CudaShapeRulesTest, WhatHasNoRuleIsRefusedByName) {
