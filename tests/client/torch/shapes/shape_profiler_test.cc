@@ -130,7 +130,7 @@ TEST_P(DeviceShapesTest, TensorsOfAnotherDeviceAreRefused) {
 TEST(OtherKernelsTest, OperationsThatOnlyRulesKnowAreRefusedByName) {
   const TrainingDevice& device = TrainingDeviceNamed("test");
   OtherKernels other(device.execution);
-  const std::string only = " makes what shapes tell of the CPU alone, not of privateuseone";
+  const std::string only = " makes what shapes tell of the CPU alone";
   EXPECT_THAT(RefusalOf(MakeTestNetwork("norm_cnn", device), &other),
               HasSubstr("aten::convolution" + only));
   // The meta device composes it of others, and would tell another type of its statistics.
