@@ -6,8 +6,11 @@ find_package(Threads REQUIRED)
 if(STOWAGE_SERVER)
   find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)
   find_package(SQLite3 REQUIRED)
-  find_package(PkgConfig REQUIRED)
-  pkg_check_modules(HIREDIS REQUIRED IMPORTED_TARGET hiredis)
+  find_path(HIREDIS_INCLUDE_DIR hiredis/hiredis.h REQUIRED)
+  find_library(HIREDIS_LIBRARY hiredis REQUIRED)
+  add_library(hiredis::hiredis UNKNOWN IMPORTED)
+  set_target_properties(hiredis::hiredis PROPERTIES IMPORTED_LOCATION ${HIREDIS_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${HIREDIS_INCLUDE_DIR}
+    INTERFACE_COMPILE_DEFINITIONS _FILE_OFFSET_BITS=64)
 endif()
 
 if(STOWAGE_RPC)

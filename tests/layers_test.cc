@@ -170,7 +170,7 @@ std::string LibraryOfTarget(const std::string& target) {
       {"stowage_libtorch", "<torch>"},
       {"OpenSSL::", "<openssl>"},
       {"SQLite::", "<sqlite>"},
-      {"PkgConfig::HIREDIS", "<hiredis>"},
+      {"hiredis::", "<hiredis>"},
       {"pybind11::", "<python>"},
       {"absl::", ""},
       {"Threads::", ""},
