@@ -27,6 +27,11 @@ absl::Status DeviceError(const std::string& rule) {
   return FieldError("--device", absl::GetFlag(FLAGS_device), rule);
 }
 
+std::vector<OtherDevice>& OtherDevices() {
+  static auto* const devices = new std::vector<OtherDevice>();
+  return *devices;
+}
+
 #ifdef STOWAGE_TORCH_CUDA
 absl::Status CheckGpu(int index) {
   const int count = c10::cuda::device_count();
@@ -53,9 +58,14 @@ absl::StatusOr<std::unique_ptr<ExecutionDevice>> GpuOf(int /*index*/) {
 
 }  // namespace
 
+void AddOtherDevice(OtherDevice device) { OtherDevices().push_back(std::move(device)); }
+
 absl::StatusOr<c10::Device> DeviceFromFlag() {
   const std::string text = absl::GetFlag(FLAGS_device);
   if (text == "cpu") return c10::Device(c10::kCPU);
+  for (const OtherDevice& other : OtherDevices()) {
+    if (text == other.name) return other.device;
+  }
   const std::vector<std::string> parts = absl::StrSplit(text, absl::MaxSplits(':', 1));
   int index = 0;
   const bool parsed = parts[0] == "cuda" &&
@@ -87,9 +97,12 @@ absl::StatusOr<std::optional<TransferModel>> LinkFromFlag() {
 
 absl::StatusOr<std::unique_ptr<ExecutionDevice>> ExecutionDeviceOn(
     c10::Device device, const std::optional<TransferModel>& link) {
-  if (device.is_cuda()) {
-    if (link) return FieldError("--link", absl::GetFlag(FLAGS_link), "is simulated on a cpu alone");
-    return GpuOf(device.index());
+  if (link && !device.is_cpu()) {
+    return FieldError("--link", absl::GetFlag(FLAGS_link), "is simulated on a cpu alone");
+  }
+  if (device.is_cuda()) return GpuOf(device.index());
+  for (const OtherDevice& other : OtherDevices()) {
+    if (other.device == device) return other.create();
   }
   if (!link) return nullptr;
   absl::StatusOr<std::unique_ptr<SimulatedDevice>> simulated = SimulatedDevice::Create(*link);

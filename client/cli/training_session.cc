@@ -156,7 +156,7 @@ absl::StatusOr<VerificationReport> TrainAsFlagsSay(const TrainingChecks& checks)
   if (!known.ok()) return known.status();
   const absl::StatusOr<c10::Device> place = DeviceFromFlag();
   if (!place.ok()) return place.status();
-  if (place->is_cuda() && options->arena) {
+  if (!place->is_cpu() && options->arena) {
     return FieldError("--arena", "true", "serves steps on the cpu alone");
   }
   const absl::StatusOr<Workload> workload = WorkloadFromFlags(*place);

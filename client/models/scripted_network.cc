@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -59,11 +60,30 @@ absl::Status CheckReadable(const std::string& path) {
   return FieldError("script", Quoted(path), absl::StrCat("cannot be read: ", std::strerror(errno)));
 }
 
+// LibTorch 1.13 reads onto CPUs and GPUs alone, and its Module::to keeps to tensors of one kind.
+void MoveTo(c10::Device device, Module* module) {
+  std::map<c10::TensorImpl*, at::Tensor> moved;  // tied ones stay so
+  for (Module part : module->modules()) {
+    for (const auto& attribute : part.named_attributes(/*recurse=*/false)) {
+      if (!attribute.value.isTensor()) continue;
+      const at::Tensor& tensor = attribute.value.toTensor();
+      at::Tensor& there = moved[tensor.unsafeGetTensorImpl()];
+      if (!there.defined()) {
+        there = tensor.detach().to(device).requires_grad_(tensor.requires_grad());
+      }
+      part.setattr(attribute.name, there);
+    }
+  }
+}
+
 absl::StatusOr<Module> LoadModule(const std::string& path, c10::Device device) {
   absl::Status status = CheckReadable(path);
   if (!status.ok()) return status;
   try {
-    return torch::jit::load(path, device);
+    if (device.is_cpu() || device.is_cuda()) return torch::jit::load(path, device);
+    Module module = torch::jit::load(path, c10::kCPU);
+    MoveTo(device, &module);
+    return module;
   } catch (...) {
     return WrongField("script", Quoted(path),
                       "is no TorchScript, as torch.jit.trace(module, inputs).save(FILE) writes it "
