@@ -20,6 +20,15 @@ if(STOWAGE_RPC)
 endif()
 
 if(STOWAGE_TORCH)
+  # PyTorch's CMake files ask for nvcc, unless they find this target: no file here is compiled for a GPU, and CUDA's runtime is its headers
+  # and its library. tests/run_torch finds these where there is no nvcc.
+  set(STOWAGE_CUDA_RUNTIME "" CACHE FILEPATH "CUDA's runtime library, of a LibTorch with CUDA that is built against without nvcc; empty: with nvcc")
+  set(STOWAGE_CUDA_HEADERS "" CACHE PATH "Folders of that runtime's headers")
+  if(STOWAGE_CUDA_RUNTIME)
+    add_library(torch::cudart SHARED IMPORTED)
+    set_target_properties(torch::cudart PROPERTIES IMPORTED_LOCATION ${STOWAGE_CUDA_RUNTIME}
+      INTERFACE_INCLUDE_DIRECTORIES "${STOWAGE_CUDA_HEADERS}")
+  endif()
   find_package(Torch REQUIRED)
   include(StowageLibtorch)
 endif()

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""What tests/run_torch makes of a machine's tools and packages: made up ones, and a CMake that says how it is called."""
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+TOOLS = ["bash", "dirname", "env", "grep", "head", "nproc", "realpath", "sed"]
+
+
+def write(path, text=""):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def program(path, text):
+    write(path, f"#!{shutil.which('bash')}\n{text}\n").chmod(0o755)
+
+
+class Machine:
+    """Tools in a folder of its own, which is the path, and a PyTorch as pip installs it."""
+
+    def __init__(self, folder, *tools):
+        self.folder, self.path = folder, folder / "bin"
+        self.path.mkdir(parents=True)
+        for tool in TOOLS:
+            (self.path / tool).symlink_to(shutil.which(tool))
+        for tool in tools:
+            program(self.path / tool, "exit 0")
+        self.packages = folder / "site-packages"
+        self.prefix = self.packages / "torch/share/cmake"
+        write(self.prefix / "Torch/TorchConfig.cmake")
+        write(self.packages / "torch/lib/libtorch.so")
+
+    def add_cmake(self):
+        program(self.path / "cmake", f'printf "%s\\n" "$@" > {self.folder}/arguments')
+
+    def call(self, *command, **environment):
+        return subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                              env={"PATH": str(self.path), "CUDACXX": "/nowhere/nvcc", **environment})
+
+    def configure(self, **environment):
+        """How CMake was called, or None; and what was said on standard error."""
+        called = self.folder / "arguments"
+        called.unlink(missing_ok=True)
+        done = self.call(HERE.parent / "run_torch", "--configure", self.prefix, self.folder / "build", **environment)
+        assert (done.returncode == 0) == called.exists(), done
+        return called.read_text().splitlines() if called.exists() else None, done.stderr
+
+
+def check_generators(folder):
+    machine = Machine(folder / "tools")
+    machine.add_cmake()
+    called, said = machine.configure()
+    assert called is None and said == "tests/run_torch: there is neither ninja nor make here\n", said
+    for tool, generator in (("make", "Unix Makefiles"), ("ninja", "Ninja")):
+        program(machine.path / tool, "exit 0")
+        called, said = machine.configure()
+        assert called[called.index("-G") + 1] == generator and "--fresh" not in called, called
+    # A build that was made for another tool is made anew.
+    write(folder / "tools/build/CMakeCache.txt", "CMAKE_GENERATOR:INTERNAL=Unix Makefiles\n")
+    assert "--fresh" in machine.configure()[0]
+
+
+def check_cuda(folder):
+    machine = Machine(folder / "cuda", "ninja")
+    machine.add_cmake()
+    assert not any("CUDA" in word for word in machine.configure()[0])
+    write(machine.packages / "torch/lib/libtorch_cuda.so")
+    homes = machine.packages / "nvidia/cu99"
+    write(homes / "include/cuda_runtime_api.h")
+    library = write(homes / "lib/libcudart.so.99")
+    called, said = machine.configure()
+    if not pathlib.Path("/usr/local/cuda/include").exists():
+        assert called is None and said.count("\n") == 1 and "there is no nvcc at /nowhere/nvcc" in said, said
+    triton = machine.packages / "triton/backends/nvidia/include"
+    write(triton / "crt/host_defines.h")
+    called, _ = machine.configure()
+    assert f"-DSTOWAGE_CUDA_RUNTIME={library}" in called, called
+    assert f"-DSTOWAGE_CUDA_HEADERS={homes}/include;{triton}" in called, called
+    # A toolkit without its compiler; then with it, which PyTorch's own files find.
+    toolkit = folder / "cuda/toolkit"
+    for file in ("include/cuda_runtime_api.h", "include/crt/host_defines.h", "lib64/libcudart.so"):
+        write(toolkit / file)
+    called, _ = machine.configure(CUDA_HOME=str(toolkit))
+    assert f"-DSTOWAGE_CUDA_HEADERS={toolkit}/include;{toolkit}/include" in called, called
+    program(toolkit / "bin/nvcc", "exit 0")
+    assert not any("CUDA" in word for word in machine.configure(CUDACXX=str(toolkit / "bin/nvcc"))[0])
+
+
+if __name__ == "__main__":
+    os.chdir(HERE)
+    with tempfile.TemporaryDirectory() as made:
+        place = pathlib.Path(made).resolve()
+        for check in (check_generators, check_cuda):
+            check(place)
