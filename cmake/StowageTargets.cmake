@@ -140,7 +140,7 @@ function(stowage_test name)
     _stowage_reuse_pch(${name} ${pch})
   endif()
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 300)
+    set(arg_TIMEOUT 900)
   endif()
   if(STOWAGE_SANITIZE)
     math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * 5")  # exhaustive searches run many times slower
