@@ -17,6 +17,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,7 +41,9 @@
 #include "client/torch/memory/memory_meter.h"
 #include "client/torch/model/chain_model.h"
 #include "client/torch/model/graph_model.h"
+#include "client/torch/offload/later.h"
 #include "solvers/model/budget.h"
+#include "solvers/model/digest.h"
 #include "solvers/schedule/measured_step.h"
 
 namespace stowage {
@@ -112,6 +115,11 @@ class Agent {
   // above all, the gradients of a failed step are for the caller to zero. After RESOURCE_EXHAUSTED the
   // next step of this shape begins with a smaller plan (OutOfMemoryOptions). With options.agreement a step that runs out
   // of memory ends well, by the least plan, as long as that has room.
+  //
+  // It waits for nothing that plain training does not wait for. How long a step took is noted, for drift, reports and
+  // shadow events, with the first call after the device has done it, in the order of the steps: on the CPU with Step
+  // itself, elsewhere one step later or so, of the last steps with Report, which waits for them. What no call comes for is
+  // not noted.
   absl::StatusOr<StepReport> Step(Batch batch);
   absl::StatusOr<StepReport> Step(const at::Tensor& input, const Tensors& target);
 
@@ -121,7 +129,7 @@ class Agent {
   //
   // What fails before the backward comes as a status, as of Step; what fails in the backward is thrown there, as by
   // PlannedModule. How the step ended, at the end of its first backward or when its graph is dropped, the agent notes as
-  // that of a Step, with its next call: counts, events, drift, reports, and a smaller plan after memory ran out, be it in
+  // that of a Step, with its next call, how long it took with the first after the device has done it: counts, events, drift, reports, and a smaller plan after memory ran out, be it in
   // the forward, in the backward, or in the caller's loss. There is no retry_step. Memory and time are those from here to
   // the end of the backward, so the caller's loss is in them; of steps that overlap (a forward before the backward of
   // another, an evaluation in between) they are not looked at. Where nothing is to be trained, as under NoGradGuard, it
@@ -131,8 +139,8 @@ class Agent {
   // Of a model with one input and one output.
   absl::StatusOr<at::Tensor> Forward(const at::Tensor& input, const Tensors& target);
 
-  // Tells the server what the latest steps of the latest shape took, as medians. FAILED_PRECONDITION
-  // before the first step by its plan, or by a plan for a larger shape; else
+  // Tells the server what the latest steps of the latest shape took, as medians, and waits for the device to have done
+  // them. FAILED_PRECONDITION before the first step by its plan, or by a plan for a larger shape; else
   // PlanConnection::ReportExecution.
   absl::StatusOr<ExecutionVerdict> Report();
 
@@ -154,11 +162,8 @@ class Agent {
     return memory_;
   }
   // The latest step by a plan that ended well, instruction by instruction; empty before there was one
-  // and without AgentOptions::measure_steps.
-  const MeasuredStep& measured() {
-    NoteEnded();
-    return measured_;
-  }
+  // and without AgentOptions::measure_steps. Waits for the device to have done it; empty where it fails.
+  const MeasuredStep& measured();
   // Shapes that had to go for others.
   int64_t forgotten_shapes() const { return table_.evicted(); }
 
@@ -178,6 +183,14 @@ class Agent {
     Bytes host;
   };
   struct BegunStep;
+  // One that has ended, and that the device may have yet to do.
+  struct UntimedStep {
+    BatchSignature signature;  // of the plan
+    Digest plan;
+    bool shadow = false;
+    StepReport report;
+    Bytes reserved_peak;  // StepMemory's
+  };
 
   absl::StatusOr<StepStart> StartOf(const Batch& batch) const;
   static StepPeaks PeaksSince(const StepStart& start);
@@ -196,6 +209,11 @@ class Agent {
   void PlanForShadow(const Batch& batch, PlannedShape* shape);
   // `shape` may be null.
   void NoteShadow(const StepReport& report, bool alone, PlannedShape* shape);
+  void NoteShadowTime(const StepReport& report, PlannedShape* shape);
+  // Of its plan, or of plain training in shadow mode; with those before it, once the device has done them.
+  void NoteLater(const StepReport& report, bool shadow, const PlannedShape& shape);
+  // Of steps that the device has done; `waits`: of all.
+  void NoteTimes(bool waits);
   bool Trains(const Batch& batch) const;
   bool SwitchedOff();
   PlannedShape* FindOrAddShape(const Batch& batch);
@@ -226,7 +244,7 @@ class Agent {
   void NoteImmovable(const absl::Status& status, PlannedShape* shape);
   void LimitHostMemory(const PendingReplan& pending, const PlannedShape* shape);
   void AskAgain(const PendingReplan& pending, const std::string& words, PlannedShape* shape);
-  void NoteStep(const StepReport& report, PlannedShape* shape);
+  void NoteStep(const UntimedStep& step, PlannedShape* shape);
   void NoteDrift(PlannedShape* shape);
   void OfferProfile(PlannedShape* shape);
   absl::StatusOr<ExecutionVerdict> SendReport(const PlannedShape& shape);
@@ -247,12 +265,13 @@ class Agent {
   PlanTable table_;
   StepArenas arenas_;
   StepMemory memory_;
-  MeasuredStep measured_;
+  Later<MeasuredStep> measured_;
   std::optional<BatchSignature> latest_;
   std::optional<Bytes> room_;  // for shapes that Plan is not called for
   bool killed_ = false;
   StepCounts steps_;
   std::vector<std::shared_ptr<BegunStep>> begun_;  // that nobody has noted the end of
+  std::deque<UntimedStep> untimed_;
 };
 
 }  // namespace stowage

@@ -113,6 +113,7 @@ void Agent::NoteEnded() {
   }
   begun_ = std::move(open);
   for (const std::shared_ptr<BegunStep>& step : ended) NoteEnd(*step);
+  NoteTimes(/*waits=*/false);
 }
 
 void Agent::NoteEnd(const BegunStep& step) {

@@ -84,12 +84,49 @@ void Agent::AskAgain(const PendingReplan& pending, const std::string& words, Pla
   events_->Emit(ReplanEvent{shape->signature.text(), pending.reason, words, pending.budget});
 }
 
-void Agent::NoteStep(const StepReport& report, PlannedShape* shape) {
-  shape->watch.Add(report);
-  shape->reserved_peak = memory_.reserved_peak;
+void Agent::NoteLater(const StepReport& report, bool shadow, const PlannedShape& shape) {
+  const Digest plan = shape.adopted ? shape.adopted->digest : Digest();
+  untimed_.push_back({shape.signature, plan, shadow, report, memory_.reserved_peak});
+  NoteTimes(/*waits=*/false);
+}
+
+void Agent::NoteTimes(bool waits) {
+  while (!untimed_.empty()) {
+    try {
+      if (!waits && !untimed_.front().report.wall_time.ready()) return;
+      untimed_.front().report.wall_time.Get();
+    } catch (...) {
+      // The device failed: whoever reads what it computed is told.
+      untimed_.pop_front();
+      continue;
+    }
+    const UntimedStep step = std::move(untimed_.front());
+    untimed_.pop_front();
+    PlannedShape* const shape = table_.Find(step.signature);
+    if (shape == nullptr) continue;
+    if (step.shadow) {
+      NoteShadowTime(step.report, shape);
+    } else if (shape->step != nullptr && shape->adopted->digest == step.plan) {  // no other since
+      NoteStep(step, shape);
+    }
+  }
+}
+
+const MeasuredStep& Agent::measured() {
+  NoteEnded();
+  try {
+    return measured_;
+  } catch (...) {
+    measured_ = MeasuredStep();
+    return measured_;
+  }
+}
+
+void Agent::NoteStep(const UntimedStep& step, PlannedShape* shape) {
+  shape->watch.Add(step.report);
+  shape->reserved_peak = step.reserved_peak;
   ReportByItself(shape);
   NoteDrift(shape);
-  OfferProfile(shape);
 }
 
 void Agent::NoteDrift(PlannedShape* shape) {
@@ -161,6 +198,7 @@ void Agent::ReportByItself(PlannedShape* shape) {
 absl::StatusOr<ExecutionVerdict> Agent::Report() {
   if (!valid_.ok()) return valid_;
   NoteEnded();
+  NoteTimes(/*waits=*/true);
   const PlannedShape* shape = latest_ ? table_.Find(*latest_) : nullptr;
   if (options_.shadow || shape == nullptr || shape->step == nullptr || shape->watch.steps() == 0) {
     return absl::FailedPreconditionError("no step has been made by the adopted plan");

@@ -112,8 +112,7 @@ struct AgentOptions {
   DriftOptions drift;
   OutOfMemoryOptions out_of_memory;
 
-  // Each step by a plan is measured instruction by instruction (Agent::measured): it then waits for the
-  // device at its end.
+  // Each step by a plan is measured instruction by instruction (Agent::measured).
   bool measure_steps = false;
 
   // Absent: steps allocate as ever.

@@ -179,7 +179,9 @@ void Agent::NoteEnd(const absl::StatusOr<StepReport>& report, const StepStart& s
   }
   NoteMemory(*report, start.reserved, *by);
   ++(own ? steps_.planned : steps_.by_larger);
-  if (own && alone) NoteStep(*report, by);
+  if (!own || !alone) return;
+  NoteLater(*report, /*shadow=*/false, *by);
+  OfferProfile(by);
 }
 
 // Where no limit of the device is known, the plan's budget is for what is reserved, too.
@@ -216,7 +218,10 @@ absl::StatusOr<StepReport> Agent::ShadowStep(Batch batch, PlannedShape* shape) {
 
 void Agent::NoteShadow(const StepReport& report, bool alone, PlannedShape* shape) {
   ++steps_.shadow;
-  if (shape == nullptr || !alone) return;
+  if (shape != nullptr && alone) NoteLater(report, /*shadow=*/true, *shape);
+}
+
+void Agent::NoteShadowTime(const StepReport& report, PlannedShape* shape) {
   StepWatch& watch = shape->watch;
   watch.Add(report);
   if (shape->step == nullptr || watch.steps() % options_.shadow_every != 0) return;

@@ -37,7 +37,7 @@ class Steps : public PlannedStep {
   absl::StatusOr<StepReport> Run(Batch batch) override {
     return executor_->Step(std::move(batch.inputs), batch.target);
   }
-  void MeasureInto(MeasuredStep* step) override { executor_->MeasureInto(step); }
+  void MeasureInto(Later<MeasuredStep>* step) override { executor_->MeasureInto(step); }
 
  private:
   std::unique_ptr<Executor> executor_;

@@ -16,6 +16,7 @@
 #include "client/torch/model/graph_model.h"
 #include "client/torch/model/model_tensors.h"
 #include "client/torch/offload/execution_device.h"
+#include "client/torch/offload/later.h"
 #include "client/torch/profile/chain_profiler.h"
 #include "client/torch/profile/device_description.h"
 #include "solvers/model/device.h"
@@ -40,7 +41,7 @@ class PlannedStep {
   virtual absl::StatusOr<std::vector<at::Tensor>> Forward(Batch batch, bool measures,
                                                           OnStepEnd ended) = 0;
   // As Executor::MeasureInto; a step that cannot be measured leaves nothing there.
-  virtual void MeasureInto(MeasuredStep* /*step*/) {}
+  virtual void MeasureInto(Later<MeasuredStep>* /*step*/) {}
 };
 
 // Not thread-safe. All errors are those of client/torch, and INVALID_ARGUMENT for a batch with another

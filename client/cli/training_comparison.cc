@@ -44,9 +44,9 @@ Nanos Trajectory::median_time() const {
 
 Equality Compare(const Trajectory& a, const Trajectory& b) {
   Equality equality;
-  equality.loss =
-      std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(),
-                 [](const StepReport& x, const StepReport& y) { return x.loss == y.loss; });
+  equality.loss = std::equal(
+      a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(),
+      [](const StepReport& x, const StepReport& y) { return x.loss.Get() == y.loss.Get(); });
   equality.gradients = a.gradients == b.gradients;
   equality.parameters = a.parameters == b.parameters;
   equality.buffers = a.buffers == b.buffers;
@@ -57,8 +57,9 @@ Equality Compare(const Trajectory& a, const Trajectory& b) {
 Distance DistanceOf(const Trajectory& a, const Trajectory& b) {
   Distance distance;
   for (size_t i = 0; i < std::min(a.steps.size(), b.steps.size()); ++i) {
-    const double scale = std::max(std::abs(a.steps[i].loss), std::abs(b.steps[i].loss));
-    const double apart = std::abs(a.steps[i].loss - b.steps[i].loss);
+    const double of_a = a.steps[i].loss, of_b = b.steps[i].loss;
+    const double scale = std::max(std::abs(of_a), std::abs(of_b));
+    const double apart = std::abs(of_a - of_b);
     if (apart > 0) distance.loss = std::max(distance.loss, apart / scale);
   }
   double apart = 0, scale = 0;
@@ -163,7 +164,7 @@ absl::Status TrainingComparison::CheckLimit(Bytes peak, const StepFunction& step
   Restore();
   const absl::StatusOr<StepReport> plain = Step(plain_);
   if (!plain.ok()) return plain.status();
-  if (next->loss != plain->loss || after_error != GradientDigest(*model_)) {
+  if (next->loss.Get() != plain->loss.Get() || after_error != GradientDigest(*model_)) {
     return absl::InternalError("the step after an out-of-memory error differs from a plain step");
   }
   return absl::OkStatus();

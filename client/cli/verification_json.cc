@@ -13,14 +13,14 @@ std::string Count(int64_t value) { return absl::StrCat(value); }
 std::string SizeOrNull(int64_t size) { return size > 0 ? Count(size) : "null"; }
 
 std::string JsonOf(const StepReport& step) {
-  return JsonObject({{"step_time_ns", Count(step.wall_time.value())},
+  return JsonObject({{"step_time_ns", Count(step.wall_time.Get().value())},
                      {"peak_bytes", Count(step.peak.value())},
                      {"forwards", Count(step.forwards)},
                      {"recomputed_forwards", Count(step.recomputed_forwards)},
                      {"offloaded_bytes", Count(step.offloaded.value())},
                      {"prefetched_bytes", Count(step.prefetched.value())},
                      {"host_peak_bytes", Count(step.host_peak.value())},
-                     {"loss", JsonNumber(step.loss)}});
+                     {"loss", JsonNumber(step.loss.Get())}});
 }
 
 std::string JsonOf(const std::vector<StepReport>& steps) {

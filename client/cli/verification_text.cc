@@ -123,7 +123,7 @@ void AddSteps(const Cells& shared, const Trajectory& run, Listing* listing) {
     for (const Listing::Cell& cell :
          {Listing::Integer(static_cast<int64_t>(i) + 1), Time(step.wall_time), Size(step.peak),
           Listing::Integer(step.recomputed_forwards), Size(step.offloaded), Size(step.prefetched),
-          Listing::Number("", step.loss)}) {
+          Listing::Number("", step.loss.Get())}) {
       cells.push_back(cell);
     }
     listing->AddRow(std::move(cells));

@@ -331,8 +331,7 @@ absl::StatusOr<StepReport> ScriptedNetwork::PlainStep(std::vector<at::Tensor> in
     const LossValue loss = Train(std::move(inputs), target);
     step.Stop();
     StepReport report;
-    report.loss = loss.Get();
-    step.Finish(&report);
+    step.Finish(loss, &report);
     report.forwards = model_.size() - static_cast<int>(model_.inputs().size());
     before.Dismiss();
     return report;

@@ -175,14 +175,8 @@ class TimedEvent {
   cudaEvent_t event_ = nullptr;
 };
 
-void WaitAtGate(void* gate) {
-  const std::unique_ptr<std::shared_ptr<QueueGate>> owned(
-      static_cast<std::shared_ptr<QueueGate>*>(gate));
-  (*owned)->Wait();
-}
-
-// The current stream of the calling thread. A gate is a function of the host in it: nothing to be compiled for a GPU.
-class CudaQueue final : public ComputeQueue {
+// The current stream of the calling thread, which may have been another one at a mark. Nothing to be compiled for a GPU.
+class CudaQueue final : public GatedQueue {
  public:
   explicit CudaQueue(c10::Device device) : device_(device) {}
   ~CudaQueue() override {
@@ -196,30 +190,35 @@ class CudaQueue final : public ComputeQueue {
     C10_CUDA_CHECK(cudaEventRecord(events_[mark].get(), Compute()));
   }
 
+  bool Passed(size_t mark) override {
+    const cudaError_t state = cudaEventQuery(events_[mark].get());
+    if (state != cudaErrorNotReady) C10_CUDA_CHECK(state);
+    cudaGetLastError();  // or the next call would report that it is not ready
+    return state == cudaSuccess;
+  }
+
+  void Wait(size_t mark) override {
+    c10::cuda::warn_or_error_on_sync();  // those who asked LibTorch for it
+    C10_CUDA_CHECK(cudaEventSynchronize(events_[mark].get()));
+  }
+
   Nanos Between(size_t start, size_t stop) override {
     const c10::DeviceGuard guard(device_);
-    // The caller may have changed the stream in between.
-    C10_CUDA_CHECK(cudaEventSynchronize(events_[stop].get()));
     float milliseconds = 0;
     C10_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, events_[start].get(), events_[stop].get()));
     return Nanos(std::llround(static_cast<double>(milliseconds) * 1e6));
   }
 
-  void Close(Nanos most) override {
+  void Call(void (*function)(void*), void* argument) override {
     const c10::DeviceGuard guard(device_);
-    gate_ = std::make_shared<QueueGate>(most);
-    auto owned = std::make_unique<std::shared_ptr<QueueGate>>(gate_);
-    C10_CUDA_CHECK(cudaLaunchHostFunc(Compute(), &WaitAtGate, owned.get()));
-    static_cast<void>(owned.release());
+    C10_CUDA_CHECK(cudaLaunchHostFunc(Compute(), function, argument));
   }
-  bool Open() override { return gate_->Open(); }
 
  private:
   cudaStream_t Compute() const { return c10::cuda::getCurrentCUDAStream(device_.index()).stream(); }
 
   const c10::Device device_;
   std::deque<TimedEvent> events_;
-  std::shared_ptr<QueueGate> gate_;
 };
 
 void CopyOn(const CopyPiece& piece, Stream direction, c10::Stream stream) {

@@ -76,7 +76,7 @@ class PlainStepEnd {
     if (!status.ok()) return ended({status, {}});
     StepReport report;
     meter_.Stop();
-    meter_.Finish(&report);
+    meter_.Finish(LossValue(), &report);
     ended({report, {}});
   }
 

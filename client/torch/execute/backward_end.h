@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "client/torch/execute/step_report.h"
 #include "client/torch/memory/memory_meter.h"
+#include "client/torch/offload/later.h"
 #include "solvers/model/units.h"
 #include "solvers/schedule/measured_step.h"
 
@@ -20,10 +21,11 @@ struct StepEnd {
   // RESOURCE_EXHAUSTED where it failed and memory was refused meanwhile, CANCELLED where its graph went without a
   // backward, ABORTED where the backward failed in what is the caller's; else the error of what the plan ran.
   absl::StatusOr<StepReport> report;
-  MeasuredStep measured;  // of a step that ended well, if it was to be measured
+  Later<MeasuredStep>
+      measured;  // of a step that ended well, if it was to be measured; comes later, as the report's time
 };
 
-// Called once, on the thread that ends the step: where its first backward ends, well or not, or where the last of its
+// Called once, where nobody has waited for the device (StepReport), on the thread that ends the step: where its first backward ends, well or not, or where the last of its
 // graph is dropped. What it throws after a good end leaves that backward.
 using OnStepEnd = std::function<void(StepEnd)>;
 

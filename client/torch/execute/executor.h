@@ -22,6 +22,7 @@
 #include "client/torch/model/chain_model.h"
 #include "client/torch/model/graph_model.h"
 #include "client/torch/offload/execution_device.h"
+#include "client/torch/offload/later.h"
 #include "solvers/model/chain.h"
 #include "solvers/model/graph.h"
 #include "solvers/schedule/measured_step.h"
@@ -56,6 +57,9 @@ class Executor {
   // gets the first that comes, which is no part of StepReport::peak, or a zeroed one before where instructions are
   // measured or come in another order than autograd's.
   //
+  // It waits for nothing that plain training does not wait for: loss and time come later (StepReport), as does what goes
+  // wrong on the device meanwhile, in whatever waits for it first.
+  //
   // An input that the caller holds stays in memory where the plan drops it. A schedule that moves it takes its memory away
   // until Step returns. Of a part of a larger tensor, of the target, and of memory of another allocator it moves a copy.
   //
@@ -78,8 +82,8 @@ class Executor {
   void TellReadyGradients(OnGradientReady ready) { gradient_ready_ = std::move(ready); }
 
   // From the next step on each Step that ends well leaves in `*step`, which outlives it, what its
-  // instructions took; null: none does. A step that is measured waits at its end for the device.
-  void MeasureInto(MeasuredStep* step) { measured_ = step; }
+  // instructions took, which comes later, as its time does (StepReport); null: none does.
+  void MeasureInto(Later<MeasuredStep>* step) { measured_ = step; }
 
   // What the evaluator says about the schedule under the profile's costs.
   const Simulation& prediction() const { return prediction_; }
@@ -105,7 +109,7 @@ class Executor {
   Simulation prediction_;
   std::optional<BatchShape> batch_;
   OnGradientReady gradient_ready_;
-  MeasuredStep* measured_ = nullptr;
+  Later<MeasuredStep>* measured_ = nullptr;
 };
 
 }  // namespace stowage

@@ -1,35 +1,55 @@
-// The sum of the losses of a step, without waiting for the device in the middle of it.
+// The sum of the losses of a step, without waiting for the device.
 #ifndef STOWAGE_CLIENT_TORCH_EXECUTE_LOSS_VALUE_H_
 #define STOWAGE_CLIENT_TORCH_EXECUTE_LOSS_VALUE_H_
 
+#include <ATen/Functions.h>
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <memory>
 #include <vector>
+
+#include "client/torch/offload/device_use.h"
 
 namespace stowage {
 
-// Functions throw what LibTorch throws. Not thread-safe.
+// Functions throw what LibTorch throws. Not thread-safe, nor are copies of one.
 class LossValue {
  public:
-  // Holds it, without its graph, where the device may not have computed it yet.
-  void Add(const at::Tensor& loss) {
+  // Where the device may not have computed it yet, queues a copy to the host, and returns that; else it is undefined.
+  at::Tensor Add(const at::Tensor& loss) {
     if (loss.is_cpu()) {
       sum_ += loss.item<double>();
-    } else {
-      on_device_.push_back(loss.detach());
+      return at::Tensor();
     }
+    at::Tensor on_host =
+        at::empty(loss.sizes(), loss.options().device(at::kCPU).pinned_memory(loss.is_cuda()));
+    on_host.copy_(loss.detach(), /*non_blocking=*/true);
+    on_host_.push_back(on_host);
+    device_ = loss.device();
+    if (!copied_) copied_ = std::make_shared<c10::Event>(device_.type());
+    copied_->record(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
+    return on_host;
   }
 
-  // Waits for the device.
+  // Whether it is known; waits for nothing.
+  bool Passed() const { return !copied_ || copied_->query(); }
+
+  // Waits for the device where it is not known.
   double Get() const {
+    if (!Passed()) WaitFor(device_);
     double sum = sum_;
-    for (const at::Tensor& loss : on_device_) sum += loss.item<double>();
+    for (const at::Tensor& loss : on_host_) sum += loss.item<double>();
     return sum;
   }
 
  private:
   double sum_ = 0;
-  std::vector<at::Tensor> on_device_;
+  std::vector<at::Tensor> on_host_;
+  c10::Device device_ = c10::kCPU;
+  std::shared_ptr<c10::Event> copied_;  // all of them
 };
 
 }  // namespace stowage

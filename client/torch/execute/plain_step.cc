@@ -161,8 +161,7 @@ absl::StatusOr<StepReport> PlainGraphStep(const GraphModel& model, std::vector<a
     const LossValue loss = TrainGraph(model, std::move(inputs), targets);
     step.Stop();
     StepReport report;
-    report.loss = loss.Get();
-    step.Finish(&report);
+    step.Finish(loss, &report);
     report.forwards = model.size() - static_cast<int>(model.inputs().size());
     before.Dismiss();
     return report;
@@ -188,8 +187,7 @@ absl::StatusOr<StepReport> PlainStep(const ChainModel& model, const Tensors& inp
     const LossValue loss = Train(model, inputs, targets);
     step.Stop();
     StepReport report;
-    report.loss = loss.Get();
-    step.Finish(&report);
+    step.Finish(loss, &report);
     report.forwards = model.length() + 1;
     report.counts[static_cast<size_t>(Op::kForwardSave)] = report.forwards;
     report.counts[static_cast<size_t>(Op::kBackward)] = report.forwards;

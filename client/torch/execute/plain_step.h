@@ -17,7 +17,7 @@ namespace stowage {
 
 // Adds to the parameters' gradients. Where autocast is in force the forward runs under it, as a region of
 // its own, and the backward without. Counts every stage as one saving forward and one backward.
-// Errors and what they leave: as Executor::Step. Waits for the device once, at its end. Not thread-safe.
+// Errors and what they leave: as Executor::Step. Waits for nothing (StepReport). Not thread-safe.
 absl::StatusOr<StepReport> PlainStep(const ChainModel& model, const Tensors& inputs,
                                      const Tensors& targets, const StepMeters& meters = {});
 

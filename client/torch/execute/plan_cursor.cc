@@ -443,21 +443,14 @@ void PlanCursor::AddLoss(NodeOutput made) {
             value.sizes().vec(),
             value.options(),
             boundary ? Edge(boundary, 0) : Edge()};
-  if (value.is_cpu()) {
-    loss.value = value.item<double>();
-    report_.loss += loss.value;
-  } else {
-    loss.on_host =
-        at::empty(value.sizes(), value.options().device(at::kCPU).pinned_memory(value.is_cuda()));
-    loss.on_host.copy_(value, /*non_blocking=*/true);
-    losses_on_host_.push_back(loss.on_host);
-  }
+  loss.on_host = loss_.Add(value);
+  if (!loss.on_host.defined()) loss.value = value.item<double>();
   losses_.push_back(std::move(loss));
 }
 
 void PlanCursor::Measure(Bytes input, bool by_instruction) {
   ExecutionDevice* const device = plan_->device;
-  if (by_instruction) recorder_ = std::make_unique<StepRecorder>(device, input);
+  if (by_instruction) recorder_ = std::make_shared<StepRecorder>(device, input);
   refusals_.emplace(device->meter());
   if (!by_instruction && plan_->in_engine_order) new_gradients_.emplace(model_, device->meter());
   base_ = device->meter()->current() - input;
@@ -466,11 +459,7 @@ void PlanCursor::Measure(Bytes input, bool by_instruction) {
 
 void PlanCursor::FinishMeasuring() {
   meter_->Stop();
-  if (!losses_on_host_.empty()) WaitFor(plan_->device->device());
-  for (const at::Tensor& loss : std::exchange(losses_on_host_, {})) {
-    report_.loss += loss.item<double>();
-  }
-  meter_->Finish(&report_);
+  meter_->Finish(loss_, &report_);
   if (new_gradients_) report_.peak = new_gradients_->TakePeak() - base_;
 }
 
@@ -480,9 +469,14 @@ StepEnd PlanCursor::MeasuredEnd() const {
   report.recomputed_forwards = runner_.recomputed_forwards();
   report.offloaded = tensors_->copies().offloaded();
   report.prefetched = tensors_->copies().prefetched();
-  StepEnd end{report, {}};
-  if (recorder_) end.measured = recorder_->Finish(plan_->schedule, report);
-  return end;
+  if (!recorder_) return {report, {}};
+  return {report, Later<MeasuredStep>(
+                      [recorder = recorder_, time = report.wall_time] {
+                        return time.ready() && recorder->Passed();
+                      },
+                      [recorder = recorder_, plan = plan_, report] {
+                        return recorder->Finish(plan->schedule, report);
+                      })};
 }
 
 void PlanCursor::Tell(const absl::Status& status) {
@@ -777,7 +771,7 @@ absl::Status PlanCursor::Release() {
 absl::StatusOr<StepReport> RunStep(const std::shared_ptr<const StepPlan>& plan,
                                    std::vector<at::Tensor> sources, const Tensors& targets,
                                    Bytes input_bytes, const OnGradientReady& ready,
-                                   MeasuredStep* measured) {
+                                   Later<MeasuredStep>* measured) {
   try {
     ExecutionDevice* const device = plan->device;
     StateGuard before(plan->model->buffers(), device->device());

@@ -31,6 +31,7 @@
 #include "client/torch/execute/backward_end.h"
 #include "client/torch/execute/gradient_passages.h"
 #include "client/torch/execute/held_tensors.h"
+#include "client/torch/execute/loss_value.h"
 #include "client/torch/execute/new_gradients.h"
 #include "client/torch/execute/node_runner.h"
 #include "client/torch/execute/parameter_gradients.h"
@@ -42,6 +43,7 @@
 #include "client/torch/execute/tensor_versions.h"
 #include "client/torch/memory/memory_refusal.h"
 #include "client/torch/model/graph_model.h"
+#include "client/torch/offload/later.h"
 #include "solvers/schedule/measured_step.h"
 #include "solvers/schedule/schedule.h"
 
@@ -81,7 +83,7 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   void Measure(Bytes input, bool by_instruction);
   // Once the forward is made: tells of a step that is measured.
   void TellOf(OnStepEnd ended) { ended_ = std::move(ended); }
-  // Of a step that is measured and has ended well. Waits for the losses.
+  // Of a step that is measured and has ended well. Waits for nothing.
   void FinishMeasuring();
   StepEnd MeasuredEnd() const;
 
@@ -175,7 +177,7 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   std::vector<SavedSlots> slots_;              // by vertex
   PerOutput<NodePtrTo<Boundary>> boundaries_;  // while nodes run forward first
   std::vector<Loss> losses_;                   // their edges hold the cursor
-  std::vector<at::Tensor> losses_on_host_;
+  LossValue loss_;
   std::vector<Output> outputs_;
   std::optional<GradientPassages> passages_;  // where the engine's order is the plan's
   // Where the engine's order is not the plan's: the own graph of each vertex, and gradients as far as they are known.
@@ -191,8 +193,7 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   std::optional<NewGradients> new_gradients_;
   Bytes base_;  // live before the step
   std::optional<RefusalWatch> refusals_;
-  std::unique_ptr<StepRecorder> recorder_;
-  MeasuredStep measured_;
+  std::shared_ptr<StepRecorder> recorder_;  // with what is read of it later
   OnStepEnd ended_;
   bool runs_backward_ = false;  // itself: failures of it are its own
   bool starts_ = false;         // so do losses, with ones
@@ -209,7 +210,7 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
 absl::StatusOr<StepReport> RunStep(const std::shared_ptr<const StepPlan>& plan,
                                    std::vector<at::Tensor> sources, const Tensors& targets,
                                    Bytes input_bytes, const OnGradientReady& ready,
-                                   MeasuredStep* measured);
+                                   Later<MeasuredStep>* measured);
 
 }  // namespace stowage
 

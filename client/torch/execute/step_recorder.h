@@ -31,6 +31,9 @@ class StepRecorder {
     memory_.push_back({meter_->TakeRecentPeak() - base_, meter_->current() - base_});
   }
 
+  // Whether compute has done all that was measured; waits for nothing.
+  bool Passed() { return timer_->Passed(); }
+
   // Of a step that carried the schedule out. Waits for compute.
   MeasuredStep Finish(const Schedule& schedule, const StepReport& report);
 

@@ -7,19 +7,25 @@
 #include <memory>
 #include <utility>
 
+#include "client/torch/execute/loss_value.h"
 #include "client/torch/memory/memory_meter.h"
 #include "client/torch/offload/execution_device.h"
 #include "client/torch/offload/host_pool.h"
+#include "client/torch/offload/later.h"
 #include "client/torch/offload/stage_timer.h"
 #include "solvers/model/units.h"
 #include "solvers/schedule/schedule.h"
 
 namespace stowage {
 
+// A report is there when the device has been given all of the step, and nobody has waited for it. What the device tells
+// comes later: of a step on the CPU it is there at once; elsewhere once the device has done the step, as a rule while it
+// is at the next one, and of the last step when somebody asks. `ready` says whether it has come, reading it waits for that
+// step alone. What nobody reads is dropped with the report. Copies may be read on any thread, while the device lives.
 struct StepReport {
-  double loss = 0;
+  Later<double> loss;
   // By the clock of the device (ExecutionDevice::MakeTimer): what it did for the step, not what it had to do before.
-  Nanos wall_time;
+  Later<Nanos> wall_time;
   // Highest memory of the step, the input counted, what was live before it not.
   Bytes peak;
   // Most that the blocks of live tensors took meanwhile, whoever's (MemoryMeter::block_bytes).
@@ -70,9 +76,14 @@ class StepMeter {
   // Where the device has been given all of the step; waits for nothing.
   void Stop() { timer_->Stop(); }
 
-  // After Stop, and after the wait for the loss: waits for what the device still has to do of the step.
-  void Finish(StepReport* report) {
-    report->wall_time = timer_->Collect().front();
+  // After Stop, once; waits for nothing.
+  void Finish(const LossValue& loss, StepReport* report) {
+    report->wall_time = Later<Nanos>([timer = timer_] { return timer->Passed(); },
+                                     [timer = timer_] { return timer->Collect().front(); });
+    // After the mark at the end it is known; the steady clock, for one, may have passed that before the device does.
+    report->loss =
+        Later<double>([time = report->wall_time, loss] { return time.ready() && loss.Passed(); },
+                      [time = report->wall_time, loss] { return time.Get(), loss.Get(); });
     report->peak = meter_->peak() - base_;
     report->peak_blocks = meter_->peak_block_bytes();
     report->peak_reserved = meter_->peak_reserved();
@@ -81,7 +92,7 @@ class StepMeter {
 
  private:
   MemoryMeter* meter_;
-  std::unique_ptr<StageTimer> timer_;
+  std::shared_ptr<StageTimer> timer_;  // with what is read of it later
   HostPool* host_;
   Bytes base_;
   Bytes host_base_;

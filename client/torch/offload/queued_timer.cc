@@ -37,9 +37,19 @@ class QueuedTimer final : public StageTimer {
     closed_ = queued_ = false;
   }
 
+  bool Passed() override {
+    for (size_t i = 0; i < ended_; ++i) {
+      if (!queue_->Passed(2 * i + 1)) return false;
+    }
+    return true;
+  }
+
   std::vector<Nanos> Collect() override {
     Forget();
     std::vector<Nanos> times;
+    for (size_t i = 0; i < ended_; ++i) {
+      if (!queue_->Passed(2 * i + 1)) queue_->Wait(2 * i + 1);
+    }
     for (size_t i = 0; i < ended_; ++i) times.push_back(queue_->Between(2 * i, 2 * i + 1));
     ended_ = place_ = 0;
     return times;
@@ -60,7 +70,20 @@ class QueuedTimer final : public StageTimer {
   bool queued_ = false;
 };
 
+void WaitAtGate(void* gate) {
+  const std::unique_ptr<std::shared_ptr<QueueGate>> owned(
+      static_cast<std::shared_ptr<QueueGate>*>(gate));
+  (*owned)->Wait();
+}
+
 }  // namespace
+
+void GatedQueue::Close(Nanos most) {
+  gate_ = std::make_shared<QueueGate>(most);
+  auto owned = std::make_unique<std::shared_ptr<QueueGate>>(gate_);
+  Call(&WaitAtGate, owned.get());
+  static_cast<void>(owned.release());
+}
 
 void QueueGate::Wait() {
   std::unique_lock<std::mutex> lock(mutex_);

@@ -21,7 +21,11 @@ class ComputeQueue {
   // Puts mark number `mark` into the queue: reached once compute has done what was queued before. A number that is put
   // again means the later place.
   virtual void Mark(size_t mark) = 0;
-  // From one mark to the other. Waits for it.
+  // Whether it is reached; waits for nothing.
+  virtual bool Passed(size_t mark) = 0;
+  // Until it is reached.
+  virtual void Wait(size_t mark) = 0;
+  // From one mark to the other, which are reached. Waits for nothing.
   virtual Nanos Between(size_t start, size_t stop) = 0;
   // What is queued from now on waits for Open, or until `most` has passed: the host may wait for compute before.
   virtual void Close(Nanos most) = 0;
@@ -46,6 +50,21 @@ class QueueGate {
   std::condition_variable changed_;
   bool open_ = false;
   bool passed_ = false;
+};
+
+// Of compute that runs functions of the host, too: a gate is one of them.
+class GatedQueue : public ComputeQueue {
+ public:
+  void Close(Nanos most) final;
+  bool Open() final { return gate_->Open(); }
+
+ protected:
+  // Puts a call of `function` into the queue, which happens once, on a thread of the device's. Throws what LibTorch throws;
+  // there is no call then.
+  virtual void Call(void (*function)(void* argument), void* argument) = 0;
+
+ private:
+  std::shared_ptr<QueueGate> gate_;
 };
 
 // Marks are in the queue, so the host runs ahead as in training; only Collect waits for compute.

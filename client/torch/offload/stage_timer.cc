@@ -13,6 +13,7 @@ class SteadyTimer final : public StageTimer {
     const auto time = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start_);
     times_.emplace_back(time.count());
   }
+  bool Passed() override { return true; }
   std::vector<Nanos> Collect() override { return std::exchange(times_, {}); }
 
  private:

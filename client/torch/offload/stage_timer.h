@@ -22,8 +22,10 @@ class StageTimer {
   // compute begins earlier.
   virtual void StartQueued() { Start(); }
   virtual void Stop() = 0;
-  // The times from each start to its stop since the last Collect, in order. Compute has then done all
-  // that was marked.
+  // Whether compute has done all that was marked: Collect then waits for nothing. Nor does this.
+  virtual bool Passed() = 0;
+  // The times from each start to its stop since the last Collect, in order. Waits until compute has done all that was
+  // marked.
   virtual std::vector<Nanos> Collect() = 0;
 };
 

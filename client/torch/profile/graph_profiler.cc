@@ -50,7 +50,7 @@ absl::StatusOr<WholeStep> StoreAllStep(const GraphModel& model,
                      const StateGuard restore(model.buffers(), DeviceOf(inputs));
                      const absl::StatusOr<StepReport> step = executor->Step(inputs, targets);
                      if (!step.ok()) return step.status();
-                     return step->wall_time;
+                     return step->wall_time.Get();
                    }};
 }
 

@@ -8,13 +8,13 @@
 #include "absl/strings/str_split.h"
 #include "solvers/model/field_error.h"
 #include "tests/client/device/test_device.h"
+#include "tests/client/device/wait_count.h"
 #ifdef STOWAGE_TORCH_CUDA
 #include <ATen/Context.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
-#include <c10/util/Exception.h>
 #include <cuda_runtime_api.h>
 
 #include "client/torch/cuda/cuda_device.h"
@@ -46,29 +46,11 @@ class ReportTestDevice final : public ReportDevice {
 };
 
 #ifdef STOWAGE_TORCH_CUDA
-// Counts what LibTorch warns of where it is asked to warn of calls that synchronize; other warnings are dropped.
-class SyncCounter final : public c10::WarningHandler {
- public:
-  SyncCounter() {
-    c10::WarningUtils::set_warning_handler(this);
-    c10::cuda::warning_state().set_sync_debug_mode(c10::cuda::SyncDebugMode::L_WARN);
-  }
-  ~SyncCounter() override {
-    c10::cuda::warning_state().set_sync_debug_mode(c10::cuda::SyncDebugMode::L_DISABLED);
-    c10::WarningUtils::set_warning_handler(nullptr);
-  }
-  void process(const c10::Warning& warning) override {
-    if (warning.msg().find("synchroniz") != std::string::npos) ++count_;
-  }
-  int64_t count() const { return count_; }
-
- private:
-  int64_t count_ = 0;
-};
-
 class ReportGpu final : public ReportDevice {
  public:
-  explicit ReportGpu(int index) : index_(index) {
+  explicit ReportGpu(int index)
+      : index_(index),
+        waits_(c10::Device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(index))) {
     // Steps are to be equal bit for bit; kernels that cannot be only warn.
     at::globalContext().setDeterministicCuDNN(true);
     at::globalContext().setBenchmarkCuDNN(false);
@@ -81,7 +63,7 @@ class ReportGpu final : public ReportDevice {
     return std::unique_ptr<ExecutionDevice>(*std::move(made));
   }
 
-  int64_t waits() const override { return syncs_.count(); }
+  int64_t waits() const override { return waits_.count(); }
 
   Bytes LimitMemory(Bytes /*of_test_device*/) override {
     const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(index_));
@@ -100,7 +82,7 @@ class ReportGpu final : public ReportDevice {
 
  private:
   const int index_;
-  const SyncCounter syncs_;
+  const WaitCount waits_;
 };
 
 // Where there is one.

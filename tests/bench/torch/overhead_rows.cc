@@ -53,7 +53,7 @@ int StagesOf(const Problem& problem) {
 
 absl::StatusOr<OverheadRow> MeasurePlan(const TrainedNetwork& network, const Problem& problem,
                                         const Plan& plan, int rounds) {
-  MeasuredStep measured;
+  Later<MeasuredStep> measured;
   const absl::StatusOr<Step> step = network.Planned(problem, plan.schedule);
   if (!step.ok()) return step.status();
   const absl::StatusOr<Step> watched =

@@ -139,7 +139,7 @@ absl::StatusOr<StepReport> TrainedNetwork::Plain() const {
 
 absl::StatusOr<Step> TrainedNetwork::Planned(const Problem& problem, const Schedule& schedule,
                                              ExecutionDevice* device,
-                                             MeasuredStep* measured) const {
+                                             Later<MeasuredStep>* measured) const {
   if (device == nullptr) device = device_;
   if (chain_) {
     auto made = Executor::Create(&*chain_, std::get<Chain>(problem), schedule, device);

@@ -66,7 +66,7 @@ class TrainedNetwork {
   // it is null, what its instructions took. This, the device and `measured` must outlive them.
   absl::StatusOr<Step> Planned(const Problem& problem, const Schedule& schedule,
                                ExecutionDevice* device = nullptr,
-                               MeasuredStep* measured = nullptr) const;
+                               Later<MeasuredStep>* measured = nullptr) const;
 
  private:
   TrainedNetwork(Network described, ExecutionDevice* device)

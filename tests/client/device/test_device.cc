@@ -168,6 +168,7 @@ class DeviceGuardImpl final : public c10::impl::DeviceGuardImplInterface {
   }
   void synchronizeStream(const c10::Stream& stream) const override {
     if (stream.id() == 0) return WaitForTestDevice();
+    ++waits;
     TestDevice::compute().Resume();
     TestDevice::QueueOf(stream).Synchronize();
   }
@@ -224,9 +225,13 @@ class DeviceQueue final : public ComputeQueue {
     if (mark >= marks_.size()) marks_.resize(mark + 1);
     marks_[mark] = TestDevice::compute().Record();
   }
-  Nanos Between(size_t start, size_t stop) override {
+  bool Passed(size_t mark) override { return marks_[mark].passed(); }
+  void Wait(size_t mark) override {
+    ++waits;
     TestDevice::compute().Resume();
-    marks_[stop].Wait();
+    marks_[mark].Wait();
+  }
+  Nanos Between(size_t start, size_t stop) override {
     return Nanos(std::chrono::duration_cast<std::chrono::nanoseconds>(marks_[stop].time() -
                                                                       marks_[start].time())
                      .count());

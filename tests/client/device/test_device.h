@@ -68,7 +68,7 @@ class TestDevice final : public ExecutionDevice {
   static WorkQueue& compute();
   // Of compute's stream, or of one of LibTorch's pool.
   static WorkQueue& QueueOf(const c10::Stream& stream);
-  // Of the host, for what it read or because it had to know a shape: not Synchronize.
+  // Of the host, on any stream: for what it read, because it had to know a shape, for an event or a time. Not Synchronize.
   static int64_t waits();
   static void Synchronize();
   static at::Generator generator();

@@ -1,9 +1,11 @@
 #include "tests/client/device/test_device.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <functional>
 #include <memory>
 #include <thread>
 #include <tuple>
@@ -34,6 +36,28 @@ TEST_F(TestDeviceTest, WorkRunsLater) {
   const int64_t waits = TestDevice::waits();
   EXPECT_EQ(b[3].item<float>(), 2);
   EXPECT_EQ(TestDevice::waits(), waits + 1);
+}
+
+// For a value, for a stream of its own or another one, for a time.
+TEST_F(TestDeviceTest, WhatTheHostWaitsForIsCounted) {
+  const c10::impl::VirtualGuardImpl device(kTestDeviceType);
+  const std::vector<std::function<void()>> ways = {
+      [this] { torch::ones({1}, d_).item<float>(); },
+      [&] { device.synchronizeStream(device.getStream(d_)); },
+      [&] { device.synchronizeStream(device.getStreamFromGlobalPool(d_)); },
+      [this] {
+        const std::unique_ptr<StageTimer> timer = device_->MakeTimer();
+        TestDevice::compute().Hold();
+        timer->Start();
+        timer->Stop();
+        timer->Collect();
+      }};
+  for (size_t way = 0; way < ways.size(); ++way) {
+    TestDevice::Synchronize();
+    const int64_t before = TestDevice::waits();
+    ways[way]();
+    EXPECT_EQ(TestDevice::waits(), before + 1) << way;
+  }
 }
 
 TEST_F(TestDeviceTest, ViewsAndWritesInPlaceShareMemory) {

@@ -202,7 +202,7 @@ Outcome After(const ScriptedNetwork& network,
   for (const at::Tensor& input : network.inputs()) inputs.push_back(input.clone());
   const absl::StatusOr<StepReport> report = step(std::move(inputs));
   EXPECT_TRUE(report.ok()) << report.status();
-  return {report.ok() ? report->loss : 0, GradientDigest(network.model()).ToHex(),
+  return {report.ok() ? report->loss.Get() : 0, GradientDigest(network.model()).ToHex(),
           BufferDigest(network.model()).ToHex(), RandomState::Capture()};
 }
 

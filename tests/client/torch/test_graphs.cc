@@ -213,7 +213,7 @@ StepReport GraphTraining::ExpectLikePlain(const Graph& graph, const Schedule& sc
   EXPECT_TRUE(executor.ok()) << executor.status();
   if (!executor.ok()) return {};
   Rewind();
-  MeasuredStep measured;
+  Later<MeasuredStep> measured;
   (*executor)->MeasureInto(&measured);
   const Bytes live = meter_->current();
   const auto report = (*executor)->Step(Inputs(), graph_.target);

@@ -97,7 +97,7 @@ TEST_P(AddedGradientsTest, TheSecondTryAddsWhatTheFirstDidNot) {
       const Schedule schedule =
           i == 0 ? StoreAllSchedule(chain) : RandomPersistentSchedule(chain, &random);
       auto executor = Executor::Create(&network_.model, chain, schedule, device).value();
-      MeasuredStep measured;
+      Later<MeasuredStep> measured;
       if (start == Start::kNoneAndMeasured) executor->MeasureInto(&measured);
       for (int share = 98; share > 10; share -= 11) {
         SCOPED_TRACE(share);

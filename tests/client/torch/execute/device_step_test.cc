@@ -18,9 +18,12 @@
 #include "client/torch/execute/planned_module.h"
 #include "client/torch/execute/run_backward.h"
 #include "client/torch/execute/step_failure.h"
+#include "client/torch/offload/later.h"
 #include "client/torch/profile/graph_profiler.h"
 #include "solvers/schedule/instance.h"
+#include "solvers/schedule/measured_step.h"
 #include "tests/client/device/test_device.h"
+#include "tests/client/device/wait_count.h"
 #include "tests/client/torch/error_of.h"
 #include "tests/client/torch/held_backward.h"
 #include "tests/client/torch/random_schedule.h"
@@ -82,7 +85,7 @@ class StepTimeTest : public testing::Test {
     Work(70);
     const absl::StatusOr<StepReport> report = step();
     EXPECT_TRUE(report.ok()) << report.status();
-    return report.ok() ? report->wall_time.value() / kSecond : -1;
+    return report.ok() ? report->wall_time.Get().value() / kSecond : -1;
   }
 
   const TrainingDevice& device_ = TrainingDeviceNamed("test");
@@ -444,21 +447,28 @@ TEST_P(CallersBackwardTest, WhatOneThatFailedLeftIsGoneWithTheModule) {
 INSTANTIATE_TEST_SUITE_P(Devices, CallersBackwardTest, testing::Values("cpu", "test", "cuda"),
                          [](const auto& device) { return device.param; });
 
-class WaitsTest : public testing::Test {
+// Whether planned steps wait for the device where a loop of plain training does not, which reads no loss.
+class Waits {
  protected:
-  // Of the second step.
+  // Of the second and third step.
   template <class Step>
-  static int64_t WaitsOf(const Step& step) {
+  static int64_t WaitsOf(c10::Device device, const Step& step) {
     step();
-    const int64_t before = TestDevice::waits();
+    const WaitCount waits(device);
     step();
-    return TestDevice::waits() - before;
+    step();
+    return waits.count();
   }
-
-  const TrainingDevice& device_ = TrainingDeviceNamed("test");
 };
 
-TEST_F(WaitsTest, OfPlannedModulesAreThoseOfThePlainLoop) {
+class WaitsTest : public testing::TestWithParam<std::string>, protected Waits {
+ protected:
+  void SetUp() override { SKIP_IF_MISSING(device_); }
+
+  const TrainingDevice& device_ = TrainingDeviceNamed(GetParam());
+};
+
+TEST_P(WaitsTest, OfPlannedModulesAreThoseOfThePlainLoop) {
   for (const std::string name : {"plain_cnn", "norm_cnn", "tied"}) {
     SCOPED_TRACE(name);
     const TestNetwork network = MakeTestNetwork(name, device_);
@@ -467,30 +477,231 @@ TEST_F(WaitsTest, OfPlannedModulesAreThoseOfThePlainLoop) {
     const auto planned =
         PlannedModule::Create(&model, chain, RecomputeAll(chain), device_.execution).value();
     const auto train = [&](const auto& forward) {
-      return WaitsOf([&] { model.loss()(forward(network.input), network.target).backward(); });
+      return WaitsOf(device_.device,
+                     [&] { model.loss()(forward(network.input), network.target).backward(); });
     };
     const int64_t plain = train([&](const at::Tensor& x) { return PlainForward(model, x); });
     EXPECT_EQ(train([&](const at::Tensor& x) { return planned->forward(x); }), plain);
+    // Those that are told of, and measured by instruction.
+    int ended = 0;
+    for (const bool measures : {false, true}) {
+      EXPECT_EQ(train([&](const at::Tensor& x) {
+                  return planned
+                      ->BeginStep({x}, {}, measures,
+                                  [&ended](const StepEnd& end) { ended += end.report.ok(); })
+                      .value()
+                      .front();
+                }),
+                plain)
+          << measures;
+    }
+    EXPECT_EQ(ended, 6);
   }
 }
 
-class GraphWaitsTest : public WaitsTest, protected GraphTraining {
+TEST_P(WaitsTest, OfWholeStepsAreThoseOfThePlainLoop) {
+  for (const std::string name : {"plain_cnn", "norm_cnn", "tied"}) {
+    SCOPED_TRACE(name);
+    const TestNetwork network = MakeTestNetwork(name, device_);
+    const ChainModel& model = network.model;
+    const Chain chain = ChainWithTimes(model, network.input, network.target, device_.execution);
+    const auto executor =
+        Executor::Create(&model, chain, RecomputeAll(chain), device_.execution).value();
+    const int64_t plain = WaitsOf(device_.device, [&] {
+      model.loss()(PlainForward(model, network.input), network.target).backward();
+    });
+    Later<MeasuredStep> measured;
+    for (Later<MeasuredStep>* const into :
+         {static_cast<Later<MeasuredStep>*>(nullptr), &measured}) {
+      executor->MeasureInto(into);
+      EXPECT_EQ(WaitsOf(device_.device,
+                        [&] {
+                          const auto report = executor->Step(network.input, network.target);
+                          ASSERT_TRUE(report.ok()) << report.status();
+                        }),
+                plain)
+          << (into != nullptr);
+    }
+    EXPECT_TRUE(CheckMeasuredStep(measured, RecomputeAll(chain)).ok());
+    EXPECT_EQ(WaitsOf(device_.device,
+                      [&] {
+                        const auto report = PlainStep(model, network.input, network.target,
+                                                      StepMeters(device_.execution));
+                        ASSERT_TRUE(report.ok()) << report.status();
+                      }),
+              plain);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, WaitsTest, testing::Values("test", "cuda"),
+                         [](const auto& device) { return device.param; });
+
+class GraphWaitsTest : public testing::TestWithParam<std::string>,
+                       protected Waits,
+                       protected GraphTraining {
  protected:
-  GraphWaitsTest() : GraphTraining("mixed", TrainingDeviceNamed("test")) {}
+  GraphWaitsTest() : GraphTraining("mixed", TrainingDeviceNamed(GetParam())) {}
+  void SetUp() override { SKIP_IF_MISSING(device_); }
 };
 
-TEST_F(GraphWaitsTest, OfPlannedGraphsAreThoseOfPlainSteps) {
+TEST_P(GraphWaitsTest, OfPlannedGraphsAreThoseOfPlainSteps) {
   const Profile profile = Profiled();
   const Graph& graph = std::get<Graph>(profile.problem);
   const Schedule schedule = StoreAllSchedule(graph);
-  const TrainingDevice& device = GraphTraining::device_;
-  const int64_t plain = WaitsOf(
-      [&] { ASSERT_TRUE(PlainGraphStep(graph_.model, Inputs(), graph_.target, meter_).ok()); });
-  const auto executor = Executor::Create(&graph_.model, graph, schedule, device.execution).value();
-  EXPECT_LE(WaitsOf([&] { ASSERT_TRUE(executor->Step(Inputs(), graph_.target).ok()); }), plain);
+  const int64_t plain = WaitsOf(device_.device, [&] {
+    SumOf(PlainLosses(graph_.model, Inputs(), graph_.target)).backward();
+  });
+  const auto executor = Executor::Create(&graph_.model, graph, schedule, device_.execution).value();
+  EXPECT_EQ(
+      WaitsOf(device_.device, [&] { ASSERT_TRUE(executor->Step(Inputs(), graph_.target).ok()); }),
+      plain);
   const auto planned =
-      PlannedModule::Create(&graph_.model, graph, schedule, device.execution).value();
-  EXPECT_EQ(WaitsOf([&] { planned->forward(Inputs(), graph_.target).backward(); }), 0);
+      PlannedModule::Create(&graph_.model, graph, schedule, device_.execution).value();
+  EXPECT_EQ(WaitsOf(device_.device, [&] { planned->forward(Inputs(), graph_.target).backward(); }),
+            plain);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, GraphWaitsTest, testing::Values("test", "cuda"),
+                         [](const auto& device) { return device.param; });
+
+// On a device that stands still until it is told to go on.
+class LateDeviceTest : public testing::Test {
+ protected:
+  LateDeviceTest() {
+    const Chain chain =
+        ChainWithTimes(network_.model, network_.input, network_.target, device_.execution);
+    schedule_ = RecomputeAll(chain);
+    executor_ = Executor::Create(&network_.model, chain, schedule_, device_.execution).value();
+    EXPECT_TRUE(executor_->Step(network_.input, network_.target).ok());  // warm
+  }
+  ~LateDeviceTest() override { GoOn(); }
+
+  static void StandStill() {
+    TestDevice::Synchronize();
+    TestDevice::compute().Hold();
+  }
+  static void GoOn() {
+    TestDevice::compute().Resume();
+    TestDevice::Synchronize();
+  }
+
+  const TrainingDevice& device_ = TrainingDeviceNamed("test");
+  const TestNetwork network_ = MakeTestNetwork("plain_cnn", device_);
+  Schedule schedule_;
+  std::unique_ptr<Executor> executor_;
+};
+
+TEST_F(LateDeviceTest, LossAndTimesComeWhenItHasDoneTheStep) {
+  Later<MeasuredStep> measured;
+  executor_->MeasureInto(&measured);
+  network_.model.ZeroGradients();
+  StandStill();
+  const auto first = executor_->Step(network_.input, network_.target);
+  ASSERT_TRUE(first.ok()) << first.status();
+  const Later<MeasuredStep> of_first = measured;
+  const auto second = executor_->Step(network_.input, network_.target);
+  ASSERT_TRUE(second.ok()) << second.status();
+  for (const StepReport* const report : {&*first, &*second}) {
+    EXPECT_FALSE(report->loss.ready());
+    EXPECT_FALSE(report->wall_time.ready());
+    // Nothing of the device is in these.
+    EXPECT_GT(report->peak, Bytes(0));
+    EXPECT_EQ(report->count(Op::kBackward), network_.model.length() + 1);
+  }
+  EXPECT_FALSE(of_first.ready());
+  EXPECT_FALSE(measured.ready());
+  GoOn();
+  const WaitCount waits(device_.device);
+  for (const StepReport* const report : {&*first, &*second}) {
+    EXPECT_TRUE(report->loss.ready());
+    EXPECT_TRUE(report->wall_time.ready());
+    EXPECT_GT(report->wall_time, Nanos(0));
+  }
+  EXPECT_EQ(of_first.Get().step_time, first->wall_time.Get());
+  EXPECT_TRUE(CheckMeasuredStep(of_first, schedule_).ok());
+  EXPECT_TRUE(CheckMeasuredStep(measured, schedule_).ok());
+  EXPECT_EQ(waits.count(), 0);
+  network_.model.ZeroGradients();
+  const auto plain =
+      PlainStep(network_.model, network_.input, network_.target, StepMeters(device_.execution));
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_EQ(first->loss, plain->loss);
+  EXPECT_EQ(second->loss, plain->loss);
+}
+
+TEST_F(LateDeviceTest, WhoReadsATimeWaitsForItsStep) {
+  StandStill();
+  const auto report = executor_->Step(network_.input, network_.target);
+  ASSERT_TRUE(report.ok()) << report.status();
+  const WaitCount waits(device_.device);
+  EXPECT_GT(report->wall_time, Nanos(0));
+  EXPECT_EQ(waits.count(), 1);
+  EXPECT_TRUE(report->loss.ready());
+  EXPECT_EQ(waits.count(), 1);
+}
+
+// Which is the host's where nobody said which device the step is on.
+TEST_F(LateDeviceTest, ALossComesWithItsDeviceWhateverClockTheStepGoesBy) {
+  const auto expected =
+      PlainStep(network_.model, network_.input, network_.target, StepMeters(device_.execution));
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  StandStill();
+  const auto report = PlainStep(network_.model, network_.input, network_.target, device_.meter());
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_TRUE(report->wall_time.ready());
+  EXPECT_FALSE(report->loss.ready());
+  const WaitCount waits(device_.device);
+  EXPECT_EQ(report->loss, expected->loss);
+  EXPECT_EQ(waits.count(), 1);
+}
+
+// On whatever thread; here after the executor is gone.
+TEST_F(LateDeviceTest, AReportMayOutliveItsExecutor) {
+  Later<MeasuredStep> measured;
+  executor_->MeasureInto(&measured);
+  StandStill();
+  const StepReport report = executor_->Step(network_.input, network_.target).value();
+  executor_.reset();
+  std::thread([&] {
+    EXPECT_GT(report.loss, 0.0);
+    EXPECT_TRUE(CheckMeasuredStep(measured, schedule_).ok());
+  }).join();
+  EXPECT_GT(report.wall_time, Nanos(0));
+}
+
+// Its marks are nobody's; the host does not wait for what the device still has to do of it.
+TEST_F(LateDeviceTest, AStepThatFailsLeavesNoTimeAndWaitsForNothing) {
+  bool fails = false;
+  ChainModel model("fails");
+  model.AddStage("fc", "linear", nn::Linear(8, 8));
+  model.AddFunction("may fail", "tanh", [&fails](const at::Tensor& x) {
+    TORCH_CHECK(!fails, "as it is told to");
+    return x.tanh();
+  });
+  model.SetLoss("sum", Sum);
+  MoveTo(device_.device, model);
+  const at::Tensor input = torch::rand({4, 8}).to(device_.device);
+  const Chain chain = ChainWithTimes(model, input, input, device_.execution);
+  const auto executor =
+      Executor::Create(&model, chain, StoreAllSchedule(chain), device_.execution).value();
+  Later<MeasuredStep> measured;
+  executor->MeasureInto(&measured);
+  EXPECT_TRUE(executor->Step(input, input).ok());
+  const MeasuredStep before = measured;
+  fails = true;
+  StandStill();
+  {
+    const WaitCount waits(device_.device);
+    EXPECT_FALSE(executor->Step(input, input).ok());
+    EXPECT_EQ(waits.count(), 0);
+  }
+  EXPECT_EQ(measured.Get(), before);
+  fails = false;
+  const auto next = executor->Step(input, input);
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_FALSE(next->wall_time.ready());
+  GoOn();
+  EXPECT_EQ(measured.Get().step_time, next->wall_time.Get());
 }
 
 }  // namespace

@@ -66,49 +66,50 @@ class StepRunTest : public testing::Test, protected ChainTraining {
 };
 
 TEST_F(StepRunTest, MeasuresWhatTheEvaluatorPredicts) {
-  MeasuredStep measured;
+  Later<MeasuredStep> measured;
   const auto executor = Make(schedule_, device_.get());
   executor->MeasureInto(&measured);
   Rewind();
   const auto report = executor->Step(network_.input, network_.target);
   ASSERT_TRUE(report.ok()) << report.status();
   ASSERT_TRUE(CheckMeasuredStep(measured, schedule_).ok());
-  EXPECT_EQ(measured.peak, report->peak);
-  EXPECT_EQ(measured.step_time, report->wall_time);
-  EXPECT_LE(measured.instructions.back().end, measured.step_time);
+  EXPECT_EQ(measured.Get().peak, report->peak);
+  EXPECT_EQ(measured.Get().step_time, report->wall_time.Get());
+  EXPECT_LE(measured.Get().instructions.back().end, measured.Get().step_time);
   std::vector<TimelinePoint> planned;
   ASSERT_TRUE(Evaluator(Instance(chain_, *device_->link())).Run(schedule_, &planned).ok());
   for (size_t i = 0; i < planned.size(); ++i) {
     // The last backward drops the input, which the caller holds.
     const Bytes callers = i + 1 < planned.size() ? Bytes(0) : chain_.activation(0);
-    EXPECT_EQ(measured.instructions[i].held_after.value(), (planned[i].held + callers).value())
+    EXPECT_EQ(measured.Get().instructions[i].held_after.value(),
+              (planned[i].held + callers).value())
         << "instruction " << i;
   }
   ExpectPeaksAsPredicted(schedule_, measured, planned, Bytes(0));
   const auto read = ParseMeasuredStep(MeasuredStepText(measured));
   ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(*read, measured);
+  EXPECT_EQ(*read, measured.Get());
 }
 
 TEST_F(StepRunTest, MeasuresNothingUnlessAskedNorOfAStepThatFails) {
-  MeasuredStep measured;
+  Later<MeasuredStep> measured;
   const auto executor = Make(schedule_, device_.get());
   Rewind();
   ASSERT_TRUE(executor->Step(network_.input, network_.target).ok());
-  EXPECT_EQ(measured, MeasuredStep());
+  EXPECT_EQ(measured.Get(), MeasuredStep());
   executor->MeasureInto(&measured);
   device_->FailCopyAfter(0);
   Rewind();
   EXPECT_FALSE(executor->Step(network_.input, network_.target).ok());
-  EXPECT_EQ(measured, MeasuredStep());
+  EXPECT_EQ(measured.Get(), MeasuredStep());
   Rewind();
   ASSERT_TRUE(executor->Step(network_.input, network_.target).ok());
-  EXPECT_EQ(measured.instructions.size(), schedule_.size());
-  measured = {};
+  EXPECT_EQ(measured.Get().instructions.size(), schedule_.size());
+  measured = MeasuredStep();
   executor->MeasureInto(nullptr);
   Rewind();
   ASSERT_TRUE(executor->Step(network_.input, network_.target).ok());
-  EXPECT_EQ(measured, MeasuredStep());
+  EXPECT_EQ(measured.Get(), MeasuredStep());
 }
 
 // Of an allocator with an observer.
@@ -212,18 +213,18 @@ TEST_F(GraphStepRunTest, StepsOfGraphsAreMeasured) {
   const Graph& graph = std::get<Graph>(profile_.problem);
   const Schedule schedule = StoreAllSchedule(graph);
   const auto executor = Executor::Create(&graph_.model, graph, schedule).value();
-  MeasuredStep measured;
+  Later<MeasuredStep> measured;
   executor->MeasureInto(&measured);
   Rewind();
   const auto report = executor->Step(Inputs(), graph_.target);
   ASSERT_TRUE(report.ok()) << report.status();
   ASSERT_TRUE(CheckMeasuredStep(measured, schedule).ok());
-  EXPECT_EQ(measured.peak, report->peak);
+  EXPECT_EQ(measured.Get().peak, report->peak);
   std::vector<TimelinePoint> planned;
   ASSERT_TRUE(Evaluator(graph).Run(schedule, &planned).ok());
   // Inputs are there before the plan has them and after it, a loss goes as soon as it is read.
   for (size_t i = 0; i < planned.size(); ++i) {
-    const Bytes more = measured.instructions[i].held_after - planned[i].held;
+    const Bytes more = measured.Get().instructions[i].held_after - planned[i].held;
     EXPECT_LE(std::abs(more.value()), InputBytes().value()) << "instruction " << i;
   }
   ExpectPeaksAsPredicted(schedule, measured, planned, InputBytes());

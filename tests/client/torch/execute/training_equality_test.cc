@@ -52,7 +52,7 @@ class TrainingEqualityTest : public testing::TestWithParam<Case> {
     if (!seen_.insert(ScheduleDigest(schedule).ToHex()).second) return;
     const auto executor = Executor::Create(&network_.model, chain_, schedule, device_.execution);
     ASSERT_TRUE(executor.ok()) << executor.status();
-    MeasuredStep measured;
+    Later<MeasuredStep> measured;
     (*executor)->MeasureInto(&measured);
     start_.Rewind();
     const auto report = (*executor)->Step(network_.input, network_.target);

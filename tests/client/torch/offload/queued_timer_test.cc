@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <stdexcept>
+#include <thread>
 #include <vector>
 
 namespace stowage {
@@ -21,6 +24,7 @@ struct Machine {
   int64_t opens = 0;  // when what is queued may begin; 0: at once
   bool closed = false;
   int closings = 0;
+  int waits = 0;
   std::vector<int64_t> marks;
   struct Queued {
     int64_t given, takes;
@@ -64,8 +68,14 @@ class FakeQueue final : public ComputeQueue {
     machine_->queued.push_back({machine_->host, 0, static_cast<int>(mark)});
     if (!machine_->closed) machine_->Run();
   }
-  Nanos Between(size_t start, size_t stop) override {
+  bool Passed(size_t mark) override {
+    return machine_->queued.empty() && machine_->marks[mark] <= machine_->host;
+  }
+  void Wait(size_t /*mark*/) override {
+    ++machine_->waits;
     machine_->HostWaits();
+  }
+  Nanos Between(size_t start, size_t stop) override {
     return Nanos(machine_->marks[stop] - machine_->marks[start]);
   }
   void Close(Nanos most) override {
@@ -153,6 +163,93 @@ TEST_F(QueuedTimerTest, AStartWithoutAStopIsForgottenAndHoldsNothingBack) {
   machine_.Op(5000, 1000);
   timer_->Stop();
   EXPECT_THAT(timer_->Collect(), ElementsAre(Nanos(5000)));
+}
+
+// The host comes by again when compute has passed the marks.
+TEST_F(QueuedTimerTest, WhatHasPassedIsCollectedWithoutWaiting) {
+  EXPECT_TRUE(timer_->Passed());  // there is nothing to be passed
+  for (int step = 0; step < 3; ++step) {
+    timer_->Start();
+    machine_.Op(/*gives=*/1000, /*takes=*/50000);
+    timer_->Stop();
+    EXPECT_FALSE(timer_->Passed());
+    machine_.host += 60000;
+    EXPECT_TRUE(timer_->Passed());
+    EXPECT_THAT(timer_->Collect(), ElementsAre(Nanos(51000)));
+    EXPECT_TRUE(timer_->Passed());
+  }
+  EXPECT_EQ(machine_.waits, 0);
+}
+
+TEST_F(QueuedTimerTest, OneWaitIsEnoughForAllThatHasPassedByThen) {
+  for (int interval = 0; interval < 3; ++interval) {
+    timer_->Start();
+    machine_.Op(1000, 50000);
+    timer_->Stop();
+  }
+  EXPECT_FALSE(timer_->Passed());
+  EXPECT_EQ(timer_->Collect().size(), 3U);
+  EXPECT_EQ(machine_.waits, 1);
+}
+
+// As CUDA calls functions of the host: later, on a thread that is not the caller's.
+class CallingQueue final : public GatedQueue {
+ public:
+  ~CallingQueue() override {
+    if (compute_.joinable()) compute_.join();
+  }
+  void Mark(size_t) override {}
+  bool Passed(size_t) override { return true; }
+  void Wait(size_t) override {}
+  Nanos Between(size_t, size_t) override { return Nanos(0); }
+
+  void WaitForCalls() { compute_.join(); }
+  bool fails = false;
+
+ private:
+  void Call(void (*function)(void*), void* argument) override {
+    if (fails) throw std::runtime_error("there is no room in the queue");
+    compute_ = std::thread(function, argument);
+  }
+
+  std::thread compute_;
+};
+
+TEST(GatedQueueTest, WhatIsClosedWaitsUntilItOpens) {
+  CallingQueue queue;
+  queue.Close(Nanos(int64_t{60} * 1000 * 1000 * 1000));
+  EXPECT_TRUE(queue.Open());
+  queue.WaitForCalls();  // at once
+  queue.Close(Nanos(0));
+  queue.WaitForCalls();  // nobody opened it
+  EXPECT_FALSE(queue.Open());
+}
+
+// The call may come when the queue is gone; a gate that was not queued is nobody's.
+TEST(GatedQueueTest, AGateOutlivesItsQueueAndIsGoneWhereItWasNotQueued) {
+  std::function<void()> later;
+  class Late final : public GatedQueue {
+   public:
+    explicit Late(std::function<void()>* later) : later_(later) {}
+    void Mark(size_t) override {}
+    bool Passed(size_t) override { return true; }
+    void Wait(size_t) override {}
+    Nanos Between(size_t, size_t) override { return Nanos(0); }
+
+   private:
+    void Call(void (*function)(void*), void* argument) override {
+      *later_ = [function, argument] { function(argument); };
+    }
+    std::function<void()>* const later_;
+  };
+  {
+    Late queue(&later);
+    queue.Close(Nanos(0));
+  }
+  later();
+  CallingQueue refusing;
+  refusing.fails = true;
+  EXPECT_THROW(refusing.Close(Nanos(0)), std::runtime_error);
 }
 
 TEST(QueueGateTest, TellsWhetherItWasPassedBeforeItOpened) {

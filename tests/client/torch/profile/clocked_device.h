@@ -30,6 +30,7 @@ class ClockedDevice : public ExecutionDevice {
     explicit Timer(ClockedDevice* device) : device_(device) {}
     void Start() override { start_ = device_->now_; }
     void Stop() override { times_.push_back(device_->now_ - start_); }
+    bool Passed() override { return true; }
     std::vector<Nanos> Collect() override {
       device_->collected_.push_back(times_.size());
       return std::exchange(times_, {});

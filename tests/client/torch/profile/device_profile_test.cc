@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -22,8 +23,10 @@
 #include "solvers/model/canonical.h"
 #include "solvers/planner.h"
 #include "solvers/schedule/instance.h"
-#include "tests/client/device/test_device.h"
+#include "tests/client/device/training_devices.h"
+#include "tests/client/device/wait_count.h"
 #include "tests/client/torch/held_backward.h"
+#include "tests/client/torch/network_case.h"
 #include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_graphs.h"
 #include "tests/client/torch/test_networks.h"
@@ -33,8 +36,9 @@ namespace stowage {
 namespace {
 
 // Blocks of many sizes, some of which are free again and lie between others.
-std::vector<at::Tensor> DisturbTheCache(c10::Device device, std::mt19937* random) {
-  if ((*random)() % 3 == 0) TestDevice::memory().Empty();
+std::vector<at::Tensor> DisturbTheCache(const TrainingDevice& on, std::mt19937* random) {
+  const c10::Device device = on.device;
+  if ((*random)() % 3 == 0) on.execution->GiveBackUnused();
   std::vector<at::Tensor> blocks;
   for (int i = 0; i < 40; ++i) {
     const auto bytes = static_cast<int64_t>((*random)() % (i % 5 == 0 ? 3 << 20 : 20000));
@@ -84,8 +88,10 @@ TEST(CostMeterTest, WhatABackwardLeavesOnTheDevicesThreadIsNobodysCost) {
   costs.Finish();
 }
 
-class DeviceProfileTest : public ::testing::TestWithParam<std::string> {
+class DeviceProfileTest : public ::testing::TestWithParam<NetworkCase> {
  protected:
+  void SetUp() override { SKIP_IF_MISSING(device_); }
+
   Profile Profiled(int warmup = 1) const {
     ProfileOptions options;
     options.bytes_only = true;
@@ -96,8 +102,8 @@ class DeviceProfileTest : public ::testing::TestWithParam<std::string> {
     return std::move(profile).value();
   }
 
-  const TrainingDevice& device_ = TrainingDeviceNamed("test");
-  const TestNetwork network_ = MakeTestNetwork(GetParam(), device_);
+  const TrainingDevice& device_ = TrainingDeviceNamed(std::get<1>(GetParam()));
+  const TestNetwork network_ = MakeTestNetwork(std::get<0>(GetParam()), device_);
 };
 
 // So that a difference says where it is.
@@ -121,7 +127,7 @@ TEST_P(DeviceProfileTest, TheKeyIsTheSameWhateverTheCacheHolds) {
   const Profile first = Profiled();
   std::mt19937 random(7);
   for (int run = 0; run < 20; ++run) {
-    const std::vector<at::Tensor> others = DisturbTheCache(device_.device, &random);
+    const std::vector<at::Tensor> others = DisturbTheCache(device_, &random);
     const Profile again = Profiled();
     EXPECT_EQ(StructureOf(again), StructureOf(first)) << run;
     EXPECT_EQ(MakePlanKey(again, {}), MakePlanKey(first, {})) << run;
@@ -184,15 +190,15 @@ TEST_P(DeviceProfileTest, PlannedStepsWaitNoMoreOftenThanPlainOnes) {
       ChainWithTimes(network_.model, network_.input, network_.target, device_.execution);
   const auto waits_of = [&](const auto& step) {
     step();
-    const int64_t before = TestDevice::waits();
+    const WaitCount waits(device_.device);
     step();
-    return TestDevice::waits() - before;
+    return waits.count();
   };
-  const int64_t plain = waits_of([&] {
-    ASSERT_TRUE(PlainStep(network_.model, network_.input, network_.target, device_.meter()).ok());
-  });
-  // For the loss; where forwards wait themselves, recomputed ones do, too.
-  if (plain > 1) GTEST_SKIP() << "its forwards wait for the device";
+  const ChainModel& model = network_.model;
+  const int64_t plain = waits_of(
+      [&] { model.loss()(PlainForward(model, network_.input), network_.target).backward(); });
+  // Recomputed ones do, too.
+  if (plain > 0) GTEST_SKIP() << "its forwards wait for the device";
   for (const Solver* solver : SolversOf(ProblemKind::kChain)) {
     const auto frontier = solver->SolveFrontier(chain, SolveOptions());
     ASSERT_TRUE(frontier.ok()) << frontier.status();
@@ -207,16 +213,18 @@ TEST_P(DeviceProfileTest, PlannedStepsWaitNoMoreOftenThanPlainOnes) {
   }
 }
 
-class DeviceGraphTest : public ::testing::TestWithParam<std::string>, protected GraphTraining {
+class DeviceGraphTest : public ::testing::TestWithParam<NetworkCase>, protected GraphTraining {
  protected:
-  DeviceGraphTest() : GraphTraining(GetParam(), TrainingDeviceNamed("test")) {}
+  DeviceGraphTest()
+      : GraphTraining(std::get<0>(GetParam()), TrainingDeviceNamed(std::get<1>(GetParam()))) {}
+  void SetUp() override { SKIP_IF_MISSING(device_); }
 };
 
 TEST_P(DeviceGraphTest, TheKeyIsTheSameWhateverTheCacheHolds) {
   const PlanKey first = MakePlanKey(Profiled(), {});
   std::mt19937 random(7);
   for (int run = 0; run < 20; ++run) {
-    const std::vector<at::Tensor> others = DisturbTheCache(device_.device, &random);
+    const std::vector<at::Tensor> others = DisturbTheCache(device_, &random);
     EXPECT_EQ(MakePlanKey(Profiled(), {}), first) << run;
     if (HasFailure()) return;
   }
@@ -261,14 +269,17 @@ TEST_P(DeviceGraphTest, BlocksOfPlannedStepsAreWithinThePrediction) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Graphs, DeviceGraphTest,
-                         testing::Values("mixed", "decoder", "grad_kernels"),
-                         [](const auto& test) { return test.param; });
+                         testing::Combine(testing::Values("mixed", "decoder", "grad_kernels"),
+                                          testing::Values("test", "cuda")),
+                         NameOfNetworkCase);
 
 INSTANTIATE_TEST_SUITE_P(Networks, DeviceProfileTest,
-                         testing::Values("plain_cnn", "norm_cnn", "mlp", "frozen_prefix",
-                                         "own_tensors", "moving_scale", "grad_kernels", "tied",
-                                         "early_ends", "transformer"),
-                         [](const auto& test) { return test.param; });
+                         testing::Combine(testing::Values("plain_cnn", "norm_cnn", "mlp",
+                                                          "frozen_prefix", "own_tensors",
+                                                          "moving_scale", "grad_kernels", "tied",
+                                                          "early_ends", "transformer"),
+                                          testing::Values("test", "cuda")),
+                         NameOfNetworkCase);
 
 }  // namespace
 }  // namespace stowage

@@ -72,7 +72,7 @@ class Training {
 
   std::string Text(const absl::StatusOr<StepReport>& report) const {
     if (!report.ok()) return report.status().ToString();
-    return absl::StrCat("ok ", report->loss, " ", GradientDigest(network_.model).ToHex());
+    return absl::StrCat("ok ", report->loss.Get(), " ", GradientDigest(network_.model).ToHex());
   }
 
   TestNetwork network_ = MakeTestNetwork("norm_cnn");
