@@ -7,6 +7,11 @@ PYTHON = "gpt2_python"  # tests/bench/gpu/gpt2_rows.py
 STEPS = ["link"] + [step for network in NETWORKS
                     for step in [network] + ([f"{network}.gain"] if network in CHAINS else []) + [f"{network}.batch"]] + [PYTHON]
 BUDGETS = ["80%", "60%", "40%", "least"]
+TESTS = {"tests": "tests/client/torch", "agent.tests": "tests/client/agent"}
+COMMAND = [f"command/{network}/{verb}" for network in ("chain", "graph", "script") for verb in ("profile", "run", "verify")]
+# What plans are held to on a GPU: measured over predicted. Elsewhere time is that of a device of threads, and blocks of 512 bytes
+# are much of a small network's memory.
+PEAK_WITHIN, STEP_WITHIN = (0.98, 1.0), (0.95, 1.05)
 
 
 def expected():
@@ -18,7 +23,22 @@ def expected():
         ids += [f"{network}/selective"]
         ids += [f"{network}/gain"] if network in CHAINS else []
         ids += [f"{network}/batch/{way}" for way in ("plain", "recompute", "joint")]
-    return ids + [f"{PYTHON}/recompute/{budget}" for budget in BUDGETS]
+    return [*TESTS, *ids, *COMMAND] + [f"{PYTHON}/recompute/{budget}" for budget in BUDGETS]
+
+
+def of_command(verb, said):
+    """What a row keeps of the JSON of stowage profile, run or verify."""
+    if verb == "profile":
+        return {"device": said.get("device", {}).get("model", ""), "form": "graph" if "graph" in said else "chain"}
+    budgets = []
+    for one in said["budgets"]:
+        found = one["measured"] is not None
+        budgets.append({"budget": one["budget"], "status": one["status"], "solver": one["solver"], "faults": one["faults"], **({
+            "predicted_peak_bytes": one["predicted"]["peak_bytes"], "peak_bytes": one["measured"]["peak_bytes"],
+            "predicted_step_ns": one["predicted"]["step_time_ns"], "step_ns": one["measured"]["step_time_ns"],
+            "recomputed": one["recomputed_forwards"]["executed"]} if found else {})})
+    return {"device": said["device"], "form": said["form"], "as_plain": said["equal"], "spread": said["plain"]["spread"],
+            "budgets": budgets}
 
 
 def read(path):
@@ -33,8 +53,8 @@ def read(path):
     return rows
 
 
-def faults(rows):
-    """What is missing, failed or not as promised, a text each."""
+def faults(rows, gpu):
+    """What is missing, failed or not as promised, a text each; of a GPU more is promised."""
     found = []
     for name in expected():
         row = rows.get(name)
@@ -44,8 +64,12 @@ def faults(rows):
             found.append(f"{name}: no row")
         elif "error" in row:
             found.append(f"{name}: {row['error']}")
+        elif name in TESTS:
+            found += [f"{name}: {program} failed" for program in row["failed"]]
+        elif "budgets" in row:
+            found += [f"{name}: {fault}" for fault in _faults_of_command(row, gpu)]
         elif "equal" in row:
-            found += [f"{name}: {fault}" for fault in _faults_of_steps(row)]
+            found += [f"{name}: {fault}" for fault in _faults_of_steps(row, gpu)]
         elif name.endswith("/least"):
             found.append(f"{name}: {row['no_plan']}")
         elif row.get("largest_batch") == 0:
@@ -57,7 +81,7 @@ def _is_skipped(name, rows):
     return name.startswith(f"{PYTHON}/") and PYTHON in rows
 
 
-def _faults_of_steps(row):
+def _faults_of_steps(row, gpu):
     if row["plain_repeats"] and not row["equal"]:
         yield "loss, gradients, buffers or random state differ from plain training's"
     peak = row.get("allocated_peak_bytes", row["peak_bytes"])
@@ -65,17 +89,45 @@ def _faults_of_steps(row):
         yield f"{peak} bytes at most, {row['predicted_peak_bytes']} predicted"
     if row["waits_beyond_plain"] > 0:
         yield f"{row['waits_beyond_plain']} more waits for the device than a plain step"
+    if gpu:
+        yield from _outside("the peak", peak / row["predicted_peak_bytes"], (PEAK_WITHIN[0], float("inf")))
+        if "step_of_prediction" in row:
+            yield from _outside("the step", row["step_of_prediction"], STEP_WITHIN)
 
 
-def page(rows):
+def _faults_of_command(row, gpu):
+    if not row["as_plain"]:
+        yield "training by plans is not plain training"
+    for one in row["budgets"]:
+        name = one["budget"]
+        yield from (f"{name}: {fault}" for fault in one["faults"])
+        if "peak_bytes" not in one:
+            yield f"{name}: {one['status']}"
+        elif gpu:
+            share = one["peak_bytes"] / one["predicted_peak_bytes"]
+            yield from (f"{name}: {fault}" for fault in _outside("the peak", share, PEAK_WITHIN))
+
+
+def _outside(what, share, within):
+    """Of the prediction."""
+    if share < within[0]:
+        yield f"{what} is {share:.3f} of the prediction, less than {within[0]:.2f}"
+    if share > within[1]:
+        yield f"{what} is {share:.3f} of the prediction, more than {within[1]:.2f}"
+
+
+def page(rows, gpu):
     """Markdown."""
     text = ["# Training on a device, plain and by plans", ""]
+    peaks, steps = (f"{low:.2f} to {high:.2f}" for low, high in (PEAK_WITHIN, STEP_WITHIN))
+    text += [f"On a GPU peaks are held to {peaks} of their prediction, steps to {steps}"
+             + ("." if gpu else ": this was none, and nothing here was held to that."), ""]
     if "to_host_bytes_per_second" in rows.get("link", {}):
         text += [_link(rows["link"]), ""]
     for network in NETWORKS:
         text += _network(network, rows)
-    text += _python(rows)
-    wrong = faults(rows)
+    text += _tests(rows) + _command(rows) + _python(rows)
+    wrong = faults(rows, gpu)
     text += ["## What is missing or not as promised", ""] + ([f"- {fault}" for fault in wrong] or ["Nothing."])
     return "\n".join(text) + "\n"
 
@@ -120,6 +172,39 @@ def _network(network, rows):
             text.append(f"- Largest batch, {way}: {batch['largest_batch']}, {batch['samples_per_second']:.1f} samples a second; "
                         f"{batch['refused_batch']} not: {batch['refused_for']}")
     return text + [""]
+
+
+def _tests(rows):
+    found = [(name, rows[name]) for name in TESTS if name in rows]
+    if not found:
+        return []
+    said = [f"- `{TESTS[name]}`: {row['tests']} tests of {row['programs']} programs passed"
+            + (f"; {', '.join(row['failed'])} failed" if row["failed"] else "") + "." for name, row in found]
+    return ["## Tests on the device", "", *said, ""]
+
+
+def _command(rows):
+    found = [(name.split("/", 1)[1], rows[name]) for name in COMMAND if name in rows]
+    if not found:
+        return []
+    text = ["## `stowage --device`", ""]
+    for name, row in found:
+        if "error" in row:
+            text.append(f"- {name}: {row['error']}")
+        elif "budgets" not in row:
+            text.append(f"- {name}: a profile of a {row['form']}, of {row['device'] or 'a device without a name'}.")
+        else:
+            as_plain = "as plain training" + (", within the spread of plain runs" if row["spread"] else "")
+            plans = "; ".join(f"{one['budget']} ({one['solver']}) {_plan(one)}" for one in row["budgets"])
+            text.append(f"- {name}: {as_plain if row['as_plain'] else 'not as plain training'}; {plans}.")
+    return text + [""]
+
+
+def _plan(one):
+    if "peak_bytes" not in one:
+        return one["status"]
+    return (f"{_size(one['peak_bytes'])} of {_size(one['predicted_peak_bytes'])} predicted, {one['step_ns'] / 1e6:.1f} ms of "
+            f"{one['predicted_step_ns'] / 1e6:.1f}, {one['recomputed']} forwards again")
 
 
 def _python(rows):

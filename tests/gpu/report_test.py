@@ -23,6 +23,14 @@ def whole():
             rows[name] = {"row": name, "largest_batch": 8, "refused_batch": 9, "refused_for": "no memory", "samples_per_second": 1.5}
         if name.endswith("/gain"):
             rows[name] = {"row": name, "segments": 3, "optimal_gain": 0.17, "optimal_modelled": 0.2, "planner_gain": 0.18}
+        if name in report.TESTS:
+            rows[name] = {"row": name, "programs": 3, "tests": 12, "failed": []}
+        if name in report.COMMAND:
+            rows[name] = {"row": name, "device": "G", "form": "chain"}
+            if not name.endswith("/profile"):
+                rows[name].update(as_plain=True, spread=None, budgets=[{
+                    "budget": "least", "status": "found", "solver": "s", "faults": [],
+                    "predicted_peak_bytes": 1000, "peak_bytes": 990, "predicted_step_ns": 1000000, "step_ns": 3000000, "recomputed": 4}])
     rows["link"] = {"row": "link", "device": "d", "memory_bytes": 2**30, "to_host_bytes_per_second": 10**10,
                     "to_device_bytes_per_second": 10**10, "both_ways": 0.5}
     return rows
@@ -33,41 +41,88 @@ def without_python():
     return dict(rows, **{report.PYTHON: {"row": report.PYTHON, "skipped": "no stowage"}})
 
 
+def faults(rows, gpu=False):
+    return report.faults(rows, gpu)
+
+
+# What holds on a GPU alone.
+def check_bounds():
+    assert faults(whole(), gpu=True) == [], faults(whole(), gpu=True)
+    for change, words in (({"step_of_prediction": 1.051}, "the step is 1.051 of the prediction, more than 1.05"),
+                          ({"step_of_prediction": 0.949}, "the step is 0.949 of the prediction, less than 0.95"),
+                          ({"allocated_peak_bytes": 1003}, "the peak is 0.979 of the prediction, less than 0.98")):
+        rows = whole()
+        rows["nasnet/recompute/80%"].update(change)
+        assert faults(rows, gpu=True) == [f"nasnet/recompute/80%: {words}"], faults(rows, gpu=True)
+        assert faults(rows) == []
+        assert words in report.page(rows, True) and words not in report.page(rows, False)
+    for change in ({"step_of_prediction": 1.05}, {"step_of_prediction": 0.95}, {"allocated_peak_bytes": 1004}):
+        rows = whole()
+        rows["nasnet/recompute/80%"].update(change)
+        assert faults(rows, gpu=True) == []
+    # Above the prediction is one fault, there and elsewhere.
+    rows = whole()
+    rows["nasnet/recompute/80%"]["allocated_peak_bytes"] = 1025
+    assert len(faults(rows, gpu=True)) == 1
+    for peak, words in ((1001, "the peak is 1.001 of the prediction, more than 1.00"), (979, "the peak is 0.979 of")):
+        rows = whole()
+        rows["command/graph/verify"]["budgets"][0]["peak_bytes"] = peak
+        found = faults(rows, gpu=True)
+        assert len(found) == 1 and f"command/graph/verify: least: {words}" in found[0], found
+        assert faults(rows) == []
+    assert "this was none" in report.page(whole(), False) and "this was none" not in report.page(whole(), True)
+
+
+def check_faults_of_tests_and_command():
+    rows = whole()
+    rows["agent.tests"]["failed"] = ["agent_test"]
+    rows["command/chain/run"]["as_plain"] = False
+    rows["command/chain/verify"]["budgets"][0]["faults"] = ["the loss differs"]
+    rows["command/graph/run"]["budgets"] = [{"budget": "60%", "status": "proven infeasible", "solver": "s", "faults": []}]
+    rows["command/script/run"] = {"row": "", "error": "ended with 1"}
+    assert faults(rows) == ["agent.tests: agent_test failed", "command/chain/run: training by plans is not plain training",
+                            "command/chain/verify: least: the loss differs", "command/graph/run: 60%: proven infeasible",
+                            "command/script/run: ended with 1"], faults(rows)
+    page = report.page(rows, True)
+    assert "12 tests of 3 programs passed; agent_test failed." in page, page
+    assert "as plain training; least (s) 1 KiB of 1 KiB predicted, 3.0 ms of 1.0, 4 forwards again" in page, page
+
+
 def check_faults():
-    assert report.faults(whole()) == [], report.faults(whole())
+    assert faults(whole()) == [], faults(whole())
     for change, words in (({"equal": False}, "differ"), ({"allocated_peak_bytes": 1025}, "1024 predicted"),
                           ({"waits_beyond_plain": 1}, "more waits"), ({"error": "no"}, "no")):
         rows = whole()
         rows["resnet50/joint/60%"].update(change)
-        found = report.faults(rows)
+        found = faults(rows)
         assert len(found) == 1 and words in found[0], found
-    assert report.faults(without_python()) == []
+    assert faults(without_python()) == []
     rows = whole()
     del rows["gpt2_python/recompute/least"]
-    assert report.faults(rows) == ["gpt2_python/recompute/least: no row"]
+    assert faults(rows) == ["gpt2_python/recompute/least: no row"]
     rows = whole()
     rows["gpt2_python/recompute/60%"] = dict(STEP, peak_bytes=1025)
     del rows["gpt2_python/recompute/60%"]["allocated_peak_bytes"]
-    assert report.faults(rows) == ["gpt2_python/recompute/60%: 1025 bytes at most, 1024 predicted"]
+    assert faults(rows) == ["gpt2_python/recompute/60%: 1025 bytes at most, 1024 predicted"]
     rows = whole()
     rows["resnet50/joint/60%"].update(equal=False, plain_repeats=False)
-    assert report.faults(rows) == []
+    assert faults(rows) == []
     rows["nasnet/batch/joint"]["largest_batch"] = 0
     del rows["link"]
     rows["resnet152/recompute/40%"] = {"row": "", "no_plan": "least is 3"}
     rows["resnet152/joint/least"] = {"row": "", "no_plan": "least is 3"}
-    assert [fault.split(":")[0] for fault in report.faults(rows)] == ["link", "resnet152/joint/least", "nasnet/batch/joint"], report.faults(rows)
+    assert [fault.split(":")[0] for fault in faults(rows)] == ["link", "resnet152/joint/least", "nasnet/batch/joint"], faults(rows)
 
 
 def check_page(out):
-    page = report.page(whole())
+    page = report.page(whole(), False)
     assert "10.0 GB/s to the host" in page and "| joint/60% (s) |" in page and "+17.0%" in page and "Nothing." in page and "joint: 8, 1.5 samples a second; 9 not: no memory" in page, page
     assert "## gpt2_python" in page and "| recompute/60% (s) | 1 KiB | 1 KiB | 1.000 |" in page, page
-    assert "Skipped: no stowage" in report.page(without_python())
+    assert "Skipped: no stowage" in report.page(without_python(), False)
     file = out / "rows.jsonl"
     file.write_text(json.dumps(whole()["link"]) + '\n{"row": "resnet50/gain", "seg')
     assert set(report.read(file)) == {"link"}
-    assert "no row" in report.page(report.read(file))
+    assert "no row" in report.page(report.read(file), False)
 
 
 def run(out, *arguments):
@@ -82,7 +137,9 @@ def check_run(out):
     program.write_text('#!/bin/sh\necho "$@" >> ' + f"{out}/calls\n" + 'case "$1" in *resnet152) exit 1 ;; *nasnet) sleep 60 ;; esac\n')
     program.chmod(0o755)
     names = run(out, "--list").stdout.split()
-    assert names == ["tests"] + [f"report.{step}" for step in report.STEPS] + ["check"], names
+    reports = [f"report.{step}" for step in report.STEPS if step != report.PYTHON]
+    command = [f"command.{network}" for network in ("chain", "graph", "script")]
+    assert names == ["tests", *reports, "agent.tests", *command, f"report.{report.PYTHON}", "check"], names
     only = [f"--only=report.{step}" for step in ("link", "resnet152", "nasnet")]
     done = run(out, "--limit=2", *only)
     assert done.returncode == 1, done
@@ -99,5 +156,7 @@ def check_run(out):
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         check_faults()
+        check_bounds()
+        check_faults_of_tests_and_command()
         check_page(pathlib.Path(folder))
         check_run(pathlib.Path(folder))

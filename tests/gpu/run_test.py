@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
-"""What tests/run_torch makes of a machine's tools and packages: made up ones, and a CMake that says how it is called."""
+"""What tests/gpu/run and tests/run_torch make of a machine's tools and packages: made up ones, and a CMake that says how it is called."""
+import json
 import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
+
+import report
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOOLS = ["bash", "dirname", "env", "grep", "head", "nproc", "realpath", "sed"]
@@ -51,6 +55,26 @@ class Machine:
         return called.read_text().splitlines() if called.exists() else None, done.stderr
 
 
+def check_what_is_missing(folder):
+    machine = Machine(folder / "bare")
+    out = folder / "bare/out"
+    run = [sys.executable, HERE / "run", f"--out={out}", f"--carried={folder}/bare/carried", "--only=configure"]
+    done = machine.call(*run)
+    assert done.returncode == 1 and done.stdout.count("\n") == 1, done
+    for words in ("this machine lacks", "CMake 3.25", "a C++ compiler", "ninja or make", "what is carried"):
+        assert words in done.stdout, done
+    for tool in ("cmake", "c++", "make"):
+        program(machine.path / tool, "exit 0")
+    assert "this machine lacks what is carried" in machine.call(*run).stdout
+    (folder / "bare/carried/lib/some").mkdir(parents=True)
+    program(folder / "bare/python", "echo No module named torch >&2; exit 1")
+    assert "has no PyTorch: No module named torch" in machine.call(*run, f"--python={folder}/bare/python").stdout
+    # What run_torch says is one line, too.
+    done = machine.call(*run, f"--prefix={folder}/nothing")
+    assert done.stdout.startswith("configure: ended with 2: tests/run_torch: no Torch/TorchConfig.cmake in"), done
+    assert done.stdout.count("\n") == 1, done
+
+
 def check_generators(folder):
     machine = Machine(folder / "tools")
     machine.add_cmake()
@@ -91,9 +115,45 @@ def check_cuda(folder):
     assert not any("CUDA" in word for word in machine.configure(CUDACXX=str(toolkit / "bin/nvcc"))[0])
 
 
+def check_command(folder):
+    """Rows of the command's steps: those that are there are not made again, and what failed is."""
+    out, built = folder / "command/out", folder / "command/built"
+    answer = {"device": "cuda:1", "form": "chain", "equal": True, "plain": {"spread": None}, "budgets": [
+        {"budget": "least", "status": "found", "solver": "s", "faults": [], "predicted": {"peak_bytes": 100, "step_time_ns": 7},
+         "measured": {"peak_bytes": 99, "step_time_ns": 8}, "recomputed_forwards": {"planned": 2, "executed": 2}}]}
+    write(folder / "command/answer", json.dumps(answer))
+    stowage = built / "bin/stowage"
+    program(stowage, f'echo "$@" >> {folder}/command/calls\ncase "$1" in\nprofile) for word; do case "$word" in --out=*) '
+                     f'echo \'{{"device": {{"model": "G"}}, "graph": {{}}}}\' > "${{word#--out=}}" ;; esac; done ;;\n'
+                     f'run) cat {folder}/command/answer ;;\n*) echo no >&2; exit 1 ;;\nesac')
+    call = [sys.executable, HERE / "run", f"--out={out}", f"--built={built}", "--device=cuda:1", "--only=command.chain"]
+    done = subprocess.run(call, capture_output=True, text=True)
+    assert done.returncode == 1 and "command.chain: verify ended with 1: no" in done.stdout, done
+    rows = report.read(out / "rows.jsonl")
+    assert rows["command/chain/profile"] == {"row": "command/chain/profile", "device": "G", "form": "graph"}, rows
+    assert rows["command/chain/run"]["budgets"][0]["peak_bytes"] == 99 and rows["command/chain/run"]["as_plain"], rows
+    assert rows["command/chain/verify"]["error"] == "ended with 1: no", rows
+    program(stowage, f'echo "again $1" >> {folder}/command/calls; cat {folder}/command/answer')
+    done = subprocess.run(call, capture_output=True, text=True)
+    assert done.returncode == 0, done
+    calls = (folder / "command/calls").read_text()
+    assert "--device=cuda:1" in calls and "--model=resnet50" in calls, calls
+    assert calls.endswith("again verify\n") and calls.count("again") == 1, calls
+    stowage.unlink()
+    assert "cannot run" in subprocess.run([*call, "--only=command.graph"], capture_output=True, text=True).stdout
+
+
+def check_skips(folder):
+    out = folder / "skips"
+    program(folder / "python", "exit 1")
+    done = subprocess.run([sys.executable, HERE / "run", f"--out={out}", "--only=python", f"--python={folder}/python"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0 and "python: skipped:" in done.stdout and "1 skipped: python" in done.stdout, done
+
+
 if __name__ == "__main__":
     os.chdir(HERE)
     with tempfile.TemporaryDirectory() as made:
         place = pathlib.Path(made).resolve()
-        for check in (check_generators, check_cuda):
+        for check in (check_what_is_missing, check_generators, check_cuda, check_command, check_skips):
             check(place)

@@ -1,0 +1,10 @@
+# gRPC as tests/gpu/carry gathers it below STOWAGE_CARRIED: Debian's own file asks for pkg-config, and for programs that are not carried.
+file(GLOB _libraries ${STOWAGE_CARRIED}/lib/*/libgrpc++.so ${STOWAGE_CARRIED}/lib/*/libgrpc.so.* ${STOWAGE_CARRIED}/lib/*/libgpr.so.*)
+add_library(gRPC::grpc++ INTERFACE IMPORTED)
+target_include_directories(gRPC::grpc++ INTERFACE ${STOWAGE_CARRIED}/include)
+target_link_libraries(gRPC::grpc++ INTERFACE ${_libraries} Threads::Threads)
+file(GLOB _libraries ${STOWAGE_CARRIED}/lib/*/libgrpc++_reflection.so)
+add_library(gRPC::grpc++_reflection INTERFACE IMPORTED)
+target_link_libraries(gRPC::grpc++_reflection INTERFACE ${_libraries} gRPC::grpc++)
+add_executable(gRPC::grpc_cpp_plugin IMPORTED)
+set_target_properties(gRPC::grpc_cpp_plugin PROPERTIES IMPORTED_LOCATION ${STOWAGE_CARRIED}/bin/grpc_cpp_plugin)
