@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/rpc/call_stop.h"
 #include "client/rpc/plan_client.h"
 #include "solvers/planner.h"
 #include "solvers/schedule/evaluator.h"
@@ -65,17 +66,13 @@ class AgreedPlanner::Source : public ProfileSource {
 absl::StatusOr<AgreedTerms> AgreedPlanner::Agree(const absl::Status& measured, const Budget& budget,
                                                  const PlannedShape& shape) {
   if (!measured.ok()) return AgreeOnTerms(agreement_, measured);
-  const absl::StatusOr<Bytes> bytes = ResolveBudget(*shape.profile, budget, OptionsOfPlans());
-  if (!bytes.ok()) return AgreeOnTerms(agreement_, bytes.status());
-  return AgreeOnTerms(agreement_, AgreedTerms{*shape.profile, *bytes});
-}
-
-PlanOptions AgreedPlanner::OptionsOfPlans() const {
   PlanOptions options;
   options.solver = options_->plan.solver;
   options.solve.slots = options_->plan.slots;
   options.recompute_only = options_->plan.recompute_only;
-  return options;
+  const absl::StatusOr<Bytes> bytes = ResolveBudget(*shape.profile, budget, options);
+  if (!bytes.ok()) return AgreeOnTerms(agreement_, bytes.status());
+  return AgreeOnTerms(agreement_, AgreedTerms{*shape.profile, *bytes});
 }
 
 absl::StatusOr<AgreedTerms> AgreedPlanner::AgreeWithTimes(const Batch& batch, Bytes budget,
@@ -120,10 +117,12 @@ std::string AgreedPlanner::PlanByOwnTimes(ClientPlan answer, const AgreedTerms& 
   if (!problem.ok()) return "";
   Profile profile = terms.profile;
   profile.problem = *std::move(problem);
-  const PlanOptions options = OptionsOfPlans();
+  // The others wait for it.
+  const CallStop stop(CallOptions::Within(options_->plan_timeout));
+  const PlanOptions options = stop.OptionsFor(options_->plan);
   const Instance instance = InstanceOf(profile, options.recompute_only);
   const auto plan = MakePlan(instance, terms.budget, options);
-  // An error, too: then there is the answer.
+  // An error, too, or no time left: then there is the answer.
   if (!plan.ok() || plan->status != PlanStatus::kFound) return "";
   if (plan->schedule == answer.reply.plan.schedule) return "";
   answer.reply.plan.schedule = plan->schedule;

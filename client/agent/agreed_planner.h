@@ -19,7 +19,6 @@
 #include "client/agent/plan_agreement.h"
 #include "client/agent/plan_table.h"
 #include "solvers/model/budget.h"
-#include "solvers/planner.h"
 
 namespace stowage {
 
@@ -51,7 +50,6 @@ class AgreedPlanner {
   // By this rank's times; empty where they are those of all, or there is none.
   std::string PlanByOwnTimes(ClientPlan answer, const AgreedTerms& terms,
                              const PlannedShape& shape) const;
-  PlanOptions OptionsOfPlans() const;
   absl::StatusOr<PreparedPlan> PrepareAll(const absl::StatusOr<ClientPlan>& answer,
                                           const Batch& batch, const PlannedShape& shape);
 
