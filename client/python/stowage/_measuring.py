@@ -362,7 +362,8 @@ class _BlockMeter:
 
 
 def kind_of(call: Call) -> Tuple[Any, ...]:
-    """Equal for calls that run the same kernels on the same sizes: what is made once for these, one call makes for all."""
+    """Equal for blocks of one class, on arguments and parameters of one size, in one mode: the first of them makes what
+    kernels make once, such as workspaces, and the others find it there."""
     module = call.module
     parameters = tuple([(p.shape, p.dtype, p.requires_grad) for p in module.parameters()])
     return type(module), call.shapes, parameters, tuple([m.training for m in module.modules()])

@@ -47,6 +47,16 @@ class AgentWaitsTest : public AgentTest, public ::testing::WithParamInterface<st
     return WaitsOf(
         [&] { model.loss()(PlainForward(model, network_.input), network_.target).backward(); });
   }
+  // Of planned steps, measured by instruction or not.
+  void ExpectWaits(int64_t waits, const std::function<void(Agent*)>& step) {
+    for (const bool measures : {false, true}) {
+      options_.measure_steps = measures;
+      const auto agent = Planned();
+      EXPECT_EQ(WaitsOf([&] { step(agent.get()); }), waits) << measures;
+      EXPECT_EQ(agent->steps().planned, 12);
+      EXPECT_EQ(agent->measured().instructions.empty(), !measures);
+    }
+  }
 };
 
 // Recomputed forwards wait where forwards do.
@@ -56,36 +66,20 @@ class AgentWaitsTest : public AgentTest, public ::testing::WithParamInterface<st
 TEST_P(AgentWaitsTest, OfForwardsAreThoseOfThePlainLoop) {
   const int64_t plain = PlainWaits();
   SKIP_IF_FORWARDS_WAIT(plain);
-  for (const bool measures : {false, true}) {
-    options_.measure_steps = measures;
-    const auto agent = Planned();
-    EXPECT_EQ(WaitsOf([&] {
-                const auto output = agent->Forward(network_.input, network_.target);
-                ASSERT_TRUE(output.ok()) << output.status();
-                network_.model.loss()(*output, network_.target).backward();
-              }),
-              plain)
-        << measures;
-    EXPECT_EQ(agent->steps().planned, 12);
-    EXPECT_EQ(agent->measured().instructions.empty(), !measures);
-  }
+  ExpectWaits(plain, [this](Agent* agent) {
+    const auto output = agent->Forward(network_.input, network_.target);
+    ASSERT_TRUE(output.ok()) << output.status();
+    network_.model.loss()(*output, network_.target).backward();
+  });
 }
 
 TEST_P(AgentWaitsTest, OfStepsAreThoseOfThePlainLoop) {
   const int64_t plain = PlainWaits();
   SKIP_IF_FORWARDS_WAIT(plain);
-  for (const bool measures : {false, true}) {
-    options_.measure_steps = measures;
-    const auto agent = Planned();
-    EXPECT_EQ(WaitsOf([&] {
-                const auto report = agent->Step(network_.input, network_.target);
-                ASSERT_TRUE(report.ok()) << report.status();
-              }),
-              plain)
-        << measures;
-    EXPECT_EQ(agent->steps().planned, 12);
-    EXPECT_EQ(agent->measured().instructions.empty(), !measures);
-  }
+  ExpectWaits(plain, [this](Agent* agent) {
+    const auto report = agent->Step(network_.input, network_.target);
+    ASSERT_TRUE(report.ok()) << report.status();
+  });
 }
 
 TEST_P(AgentWaitsTest, InShadowAndSwitchedOffTheyAreThoseOfThePlainLoop) {
