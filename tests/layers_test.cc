@@ -185,10 +185,11 @@ std::string RelativeTo(const fs::path& path, const fs::path& root) {
   return fs::relative(path, root).generic_string();
 }
 
-std::vector<fs::path> SourceFiles() {
+std::vector<fs::path> SourceFiles(const std::vector<std::string>& tops = {"proto", "solvers",
+                                                                          "server", "client"}) {
   static const std::set<std::string> kEndings = {".h", ".cc", ".cu"};
   std::vector<fs::path> files;
-  for (const char* top : {"proto", "solvers", "server", "client"}) {
+  for (const std::string& top : tops) {
     for (const auto& entry : fs::recursive_directory_iterator(fs::path(STOWAGE_SOURCE_DIR) / top)) {
       if (kEndings.count(entry.path().extension().string()) > 0) files.push_back(entry.path());
     }
@@ -234,6 +235,24 @@ TEST(Layers, IncludesStayWithinThem) {
 }
 
 // What is in a folder "internal" is for the folder around it and what lies in that.
+// Two classes of one name in one namespace are one to the linker, which takes the destructor of either.
+TEST(Layers, HeadersNameEveryClassOnce) {
+  static const std::regex kClass(R"(^(?:class|struct) (\w+)(?: final)?(?: :.*| \{.*)$)");
+  std::map<std::string, std::string> header_of;
+  for (const fs::path& file : SourceFiles({"solvers", "server", "client", "tests"})) {
+    if (file.extension() != ".h") continue;
+    const std::string header = RelativeTo(file, STOWAGE_SOURCE_DIR);
+    std::ifstream in(file);
+    std::smatch match;
+    for (std::string line; std::getline(in, line);) {
+      if (!std::regex_match(line, match, kClass)) continue;
+      const auto [known, is_new] = header_of.emplace(match[1], header);
+      EXPECT_TRUE(is_new) << match[1] << " in " << known->second << " and in " << header;
+    }
+  }
+  EXPECT_GT(header_of.size(), 300U);
+}
+
 TEST(Layers, InternalHeadersAreForTheirOwnFolder) {
   int internal = 0;
   for (const fs::path& file : SourceFiles()) {

@@ -67,7 +67,7 @@ bool IsOutlier(const ReportSample& sample, std::vector<ReportSample> others) {
 }
 
 // It was handed out for a budget of the caller's, which may be smaller than its own.
-StoredPlan* Executed(const Report& report, PlanEntry* entry) {
+StoredPlan* Executed(const ExecutionReport& report, PlanEntry* entry) {
   for (StoredPlan& stored : entry->plans) {
     const Plan& plan = *stored.plan;
     if (plan.status == PlanStatus::kFound && plan.revision == report.revision &&
@@ -85,13 +85,13 @@ double Ratio(int64_t measured, int64_t predicted) {
 
 bool IsAbsurd(double ratio) { return !(ratio >= 1 / kAbsurd && ratio <= kAbsurd); }
 
-bool IsAbsurd(const Report& report, const ReportJudgement& judgement) {
+bool IsAbsurd(const ExecutionReport& report, const ReportJudgement& judgement) {
   return report.steps <= 0 || report.steps > kMostSteps || report.step_time <= Nanos(0) ||
          IsAbsurd(judgement.time_ratio) || IsAbsurd(judgement.peak_ratio);
 }
 
 // What the other figures do not depend on.
-void AddLatestStep(const Report& report, const Plan& plan, ReportJudgement* judgement) {
+void AddLatestStep(const ExecutionReport& report, const Plan& plan, ReportJudgement* judgement) {
   const double reserved = Ratio(report.reserved_peak.value(), report.peak.value());
   if (!IsAbsurd(reserved)) judgement->reserved_ratio = reserved;
   const auto sum = [](Bytes offloaded, Bytes prefetched) {
@@ -167,7 +167,7 @@ bool ShouldRetire(const PlanEntry& entry, const StoredPlan& stored) {
 
 }  // namespace
 
-ReportJudgement AddReport(const PlanEntry& entry, const Report& report) {
+ReportJudgement AddReport(const PlanEntry& entry, const ExecutionReport& report) {
   ReportJudgement judgement;
   PlanEntry changed = entry;
   StoredPlan* executed = Executed(report, &changed);

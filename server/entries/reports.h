@@ -22,7 +22,7 @@ namespace stowage {
 
 inline constexpr size_t kMostReports = 32;  // of an entry; the oldest go first
 
-struct Report {
+struct ExecutionReport {
   PlanKey key;
   Digest plan_digest;  // ScheduleDigest
   int64_t revision = 0;
@@ -61,7 +61,7 @@ struct ReportJudgement {
 //   a quorum of them has reported on the plan. Deviations below 2% are noise, and count as 2%.
 // A plan whose peak was over its budget in a quorum of jobs, the median among them, is retired, unless
 // it is pinned or the entry frozen.
-ReportJudgement AddReport(const PlanEntry& entry, const Report& report);
+ReportJudgement AddReport(const PlanEntry& entry, const ExecutionReport& report);
 
 // What the reports on one plan say together.
 struct Measurements {

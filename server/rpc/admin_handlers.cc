@@ -54,13 +54,14 @@ absl::Status CheckFigures(const v1::ReportExecutionRequest& request) {
   return CheckJob(request.job());
 }
 
-absl::StatusOr<Report> ToReport(const v1::ReportExecutionRequest& request, RpcRecord* record) {
+absl::StatusOr<ExecutionReport> ToReport(const v1::ReportExecutionRequest& request,
+                                         RpcRecord* record) {
   if (absl::Status status = CheckFigures(request); !status.ok()) return status;
   const absl::StatusOr<PlanKey> key = KeyOf(request.key(), record);
   if (!key.ok()) return key.status();
   const absl::StatusOr<Digest> digest = DigestFromProto("plan_digest", request.plan_digest());
   if (!digest.ok()) return digest.status();
-  Report report;
+  ExecutionReport report;
   report.key = *key;
   report.plan_digest = *digest;
   report.revision = request.revision();
@@ -164,7 +165,7 @@ absl::StatusOr<std::optional<PagePosition>> AdminHandlers::FillPage(
 
 absl::Status AdminHandlers::Handle(const v1::ReportExecutionRequest& request, const StopToken& stop,
                                    RpcRecord* record, v1::ReportExecutionResponse* response) const {
-  const absl::StatusOr<Report> report = ToReport(request, record);
+  const absl::StatusOr<ExecutionReport> report = ToReport(request, record);
   if (!report.ok()) return report.status();
   const absl::StatusOr<ReportOutcome> outcome = admin_->Report(CallerOf(*record, stop), *report);
   if (!outcome.ok()) return outcome.status();

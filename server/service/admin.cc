@@ -226,7 +226,7 @@ absl::StatusOr<bool> PlanAdmin::Delete(const AdminCaller& caller, const PlanKey&
 }
 
 absl::StatusOr<ReportOutcome> PlanAdmin::Report(const AdminCaller& caller,
-                                                const stowage::Report& report) {
+                                                const ExecutionReport& report) {
   ReportJudgement judgement;
   std::optional<PlanEntry> judged;
   const absl::Status status =
@@ -258,7 +258,7 @@ absl::StatusOr<ReportOutcome> PlanAdmin::Report(const AdminCaller& caller,
   return judgement.outcome;
 }
 
-void PlanAdmin::CountReport(const AdminCaller& caller, const stowage::Report& report,
+void PlanAdmin::CountReport(const AdminCaller& caller, const ExecutionReport& report,
                             const ReportJudgement& judgement, const PlanEntry& entry) {
   metrics_->Reported(judgement.outcome);
   if (judgement.outcome != ReportOutcome::kAccepted &&

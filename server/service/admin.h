@@ -88,7 +88,7 @@ class PlanAdmin {
                               const std::string& etag = "");
 
   // What became of the report; NOT_FOUND when nothing is known of the plan.
-  absl::StatusOr<ReportOutcome> Report(const AdminCaller& caller, const stowage::Report& report);
+  absl::StatusOr<ReportOutcome> Report(const AdminCaller& caller, const ExecutionReport& report);
 
   // Text for people. NOT_FOUND; UNAVAILABLE (reason STORE_UNAVAILABLE) when a tier could not be asked;
   // INVALID_ARGUMENT for the budget.
@@ -109,7 +109,7 @@ class PlanAdmin {
                       const EntryChange& change);
   absl::StatusOr<bool> EraseSeen(const AdminCaller& caller, const PlanKey& key,
                                  const std::string& etag);
-  void CountReport(const AdminCaller& caller, const stowage::Report& report,
+  void CountReport(const AdminCaller& caller, const ExecutionReport& report,
                    const ReportJudgement& judgement, const PlanEntry& entry);
   void Audit(const AdminCaller& caller, AuditEvent event);
 

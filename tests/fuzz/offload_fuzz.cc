@@ -42,7 +42,7 @@ struct Case {
   std::string detail;
   bool small = false;  // all quantities are
   // If few stages and small: the least makespan there is; nothing if nothing fits.
-  std::optional<std::optional<testing::FastestSchedule>> fastest = std::nullopt;
+  std::optional<std::optional<testing::FoundSchedule>> fastest = std::nullopt;
 };
 
 std::string Describe(const Chain& chain, const TransferModel& link, Bytes budget) {

@@ -189,8 +189,8 @@ class GraphRules {
 
 }  // namespace
 
-std::optional<FastestSchedule> SearchGraphSchedules(const Graph& graph, int64_t budget,
-                                                    SumOrder sums) {
+std::optional<FoundSchedule> SearchGraphSchedules(const Graph& graph, int64_t budget,
+                                                  SumOrder sums) {
   const GraphRules rules(graph, sums);
   return StateSearch<GraphRules>(rules, budget).Run();
 }

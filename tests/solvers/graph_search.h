@@ -19,8 +19,8 @@ namespace stowage::testing {
 enum class SumOrder { kAny, kKept };
 
 // A fastest schedule whose peak is within the budget; nothing if none is.
-std::optional<FastestSchedule> SearchGraphSchedules(const Graph& graph, int64_t budget,
-                                                    SumOrder sums = SumOrder::kAny);
+std::optional<FoundSchedule> SearchGraphSchedules(const Graph& graph, int64_t budget,
+                                                  SumOrder sums = SumOrder::kAny);
 
 // The least peak of any schedule.
 int64_t LeastGraphPeak(const Graph& graph, SumOrder sums = SumOrder::kAny);

@@ -26,7 +26,7 @@ void SetFlags(std::mt19937_64* rng, Vertex* v) {
 
 }  // namespace
 
-Graph RandomComputeDag(const RandomDagOptions& options, std::mt19937_64* rng) {
+Graph RandomComputeDag(const RandomComputeDagOptions& options, std::mt19937_64* rng) {
   GraphSpec spec;
   spec.has_backwards = false;
   // Whether something else than the node itself may still want the value; a write would take it away.

@@ -8,7 +8,7 @@
 
 namespace stowage::testing {
 
-struct RandomDagOptions {
+struct RandomComputeDagOptions {
   int nodes = 6;
   int max_size = 5;
   int max_time = 6;
@@ -20,7 +20,7 @@ struct RandomDagOptions {
 };
 
 // Ids are 10, 11, ... in program order.
-Graph RandomComputeDag(const RandomDagOptions& options, std::mt19937_64* rng);
+Graph RandomComputeDag(const RandomComputeDagOptions& options, std::mt19937_64* rng);
 
 }  // namespace stowage::testing
 

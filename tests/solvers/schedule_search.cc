@@ -134,7 +134,7 @@ class ChainRules {
 
 }  // namespace
 
-std::optional<FastestSchedule> SearchSchedules(const Chain& chain, int64_t budget) {
+std::optional<FoundSchedule> SearchSchedules(const Chain& chain, int64_t budget) {
   const ChainRules rules(chain);
   return StateSearch<ChainRules>(rules, budget).Run();
 }

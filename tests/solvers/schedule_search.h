@@ -16,13 +16,13 @@
 
 namespace stowage::testing {
 
-struct FastestSchedule {
+struct FoundSchedule {
   int64_t makespan;
   Schedule schedule;
 };
 
 // A fastest schedule whose peak is within the budget; nothing if none is.
-std::optional<FastestSchedule> SearchSchedules(const Chain& chain, int64_t budget);
+std::optional<FoundSchedule> SearchSchedules(const Chain& chain, int64_t budget);
 
 // Peak -> least makespan with that peak or less, for every peak at which the makespan changes.
 std::map<int64_t, int64_t> ScheduleFrontier(const Chain& chain);

@@ -41,7 +41,7 @@ class StateSearch {
 
   StateSearch(const Rules& rules, int64_t budget) : rules_(rules), budget_(budget) {}
 
-  std::optional<FastestSchedule> Run() {
+  std::optional<FoundSchedule> Run() {
     const State start = rules_.Start();
     if (rules_.Memory(start) > budget_) return std::nullopt;
     Reach({start, {}, 0, 0}, 0, start.Key());
@@ -51,7 +51,7 @@ class StateSearch {
       const Reached& reached = reached_.at(key);
       if (reached.time < time) continue;
       const State state = reached.step.next;
-      if (rules_.Done(state)) return FastestSchedule{time, Path(key)};
+      if (rules_.Done(state)) return FoundSchedule{time, Path(key)};
       for (const Step& step : rules_.Steps(state)) {
         if (step.running <= budget_ && rules_.Memory(step.next) <= budget_) {
           Reach(step, time + step.time, key);
@@ -119,7 +119,7 @@ std::map<int64_t, int64_t> SearchFrontier(const Rules& rules, std::optional<int6
   std::optional<int64_t> before;
   while (budget) {
     StateSearch<Rules> search(rules, *budget);
-    const std::optional<FastestSchedule> fastest = search.Run();
+    const std::optional<FoundSchedule> fastest = search.Run();
     if (fastest && before != fastest->makespan) frontier[*budget] = fastest->makespan;
     if (fastest) before = fastest->makespan;
     if (before == ideal_time) break;

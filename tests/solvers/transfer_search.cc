@@ -78,7 +78,7 @@ class Search {
     }
   }
 
-  std::optional<FastestSchedule> Run() {
+  std::optional<FoundSchedule> Run() {
     Label start;
     start.where.gradient = loss_;
     start.where.Put(Activation(0), kHeld);
@@ -326,8 +326,8 @@ class Search {
     return back;
   }
 
-  FastestSchedule Found(size_t index) const {
-    FastestSchedule found{labels_[index].now, {}};
+  FoundSchedule Found(size_t index) const {
+    FoundSchedule found{labels_[index].now, {}};
     for (; index != 0; index = labels_[index].before) {
       found.schedule.push_back(labels_[index].last);
     }
@@ -358,8 +358,8 @@ class Search {
 
 }  // namespace
 
-std::optional<FastestSchedule> SearchTransfers(const Chain& chain, const TransferModel& transfers,
-                                               int64_t budget) {
+std::optional<FoundSchedule> SearchTransfers(const Chain& chain, const TransferModel& transfers,
+                                             int64_t budget) {
   if (!Search(chain, transfers, budget, Times::kNone).Run()) return std::nullopt;
   return Search(chain, transfers, budget, Times::kReal).Run();
 }

@@ -21,8 +21,8 @@ namespace stowage::testing {
 
 // A fastest schedule whose peak is within the budget; nothing if none is. Up to five stages and the
 // loss.
-std::optional<FastestSchedule> SearchTransfers(const Chain& chain, const TransferModel& transfers,
-                                               int64_t budget);
+std::optional<FoundSchedule> SearchTransfers(const Chain& chain, const TransferModel& transfers,
+                                             int64_t budget);
 
 }  // namespace stowage::testing
 

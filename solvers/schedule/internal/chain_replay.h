@@ -303,7 +303,7 @@ class PartReplay : public TransferReplay<MovableChain> {
   }
 
  private:
-  using State = HostLink::State;
+  using State = LinkReplay::State;
   static constexpr TensorKind kSaved = TensorKind::kSaved;
 
   absl::Status Finish() const override {

@@ -8,11 +8,11 @@
 
 namespace stowage {
 
-HostLink::HostLink(const TransferModel& transfers, size_t tensors)
+LinkReplay::LinkReplay(const TransferModel& transfers, size_t tensors)
     : transfers_(transfers), state_(tensors, State::kNone), end_(tensors) {}
 
-absl::StatusOr<StreamSpan> HostLink::Start(Stream direction, size_t tensor, Bytes bytes,
-                                           Nanos now) {
+absl::StatusOr<StreamSpan> LinkReplay::Start(Stream direction, size_t tensor, Bytes bytes,
+                                             Nanos now) {
   const bool leaves = direction == Stream::kToHost;
   if (leaves && bytes > transfers_.host_memory - host_) {
     return absl::InvalidArgumentError(
@@ -35,7 +35,7 @@ absl::StatusOr<StreamSpan> HostLink::Start(Stream direction, size_t tensor, Byte
   return span;
 }
 
-Nanos HostLink::Wait(size_t tensor, Bytes bytes) {
+Nanos LinkReplay::Wait(size_t tensor, Bytes bytes) {
   if (state_[tensor] == State::kLeaving) {
     state_[tensor] = State::kOnHost;
   } else {
@@ -44,7 +44,7 @@ Nanos HostLink::Wait(size_t tensor, Bytes bytes) {
   return end_[tensor];
 }
 
-void HostLink::Drop(size_t tensor, Bytes bytes) {
+void LinkReplay::Drop(size_t tensor, Bytes bytes) {
   state_[tensor] = State::kNone;
   host_ -= bytes;
 }

@@ -32,13 +32,13 @@ struct StreamSpan {
 // Tensors go by numbers that the evaluator gives them. It checks that an op finds its tensor where the
 // op needs it; the link keeps the books.
 
-class HostLink {
+class LinkReplay {
  public:
   // kNone: nothing of the tensor is on the host. kLeaving and kComing: from the start of a copy to
   // its wait. kOnHost: between the wait of the offload and the start of the prefetch.
   enum class State : uint8_t { kNone, kLeaving, kOnHost, kComing };
 
-  HostLink(const TransferModel& transfers, size_t tensors);
+  LinkReplay(const TransferModel& transfers, size_t tensors);
 
   State state(size_t tensor) const { return state_[tensor]; }
 

@@ -55,7 +55,7 @@ class TransferReplay : public Base {
     absl::Status status = this->CheckStage(i);
     if (!status.ok()) return status;
     if (IsTransfer(i.op)) return RunTransfer(i);
-    if (i.op == Op::kDiscard && StateOf(i.tensor, i.stage) == HostLink::State::kOnHost) {
+    if (i.op == Op::kDiscard && StateOf(i.tensor, i.stage) == LinkReplay::State::kOnHost) {
       link_.Drop(Number(i.tensor, i.stage), this->Size(i.tensor, i.stage));
       NoteLink();
       return absl::OkStatus();
@@ -91,8 +91,8 @@ class TransferReplay : public Base {
   }
 
   bool OnItsWay(size_t number) const {
-    const HostLink::State state = link_.state(number);
-    return state == HostLink::State::kLeaving || state == HostLink::State::kComing;
+    const LinkReplay::State state = link_.state(number);
+    return state == LinkReplay::State::kLeaving || state == LinkReplay::State::kComing;
   }
 
   // A tensor's number on the link.
@@ -100,27 +100,29 @@ class TransferReplay : public Base {
     return 2 * static_cast<size_t>(l) + static_cast<size_t>(tensor);
   }
 
-  HostLink::State StateOf(TensorKind tensor, int l) const { return link_.state(Number(tensor, l)); }
+  LinkReplay::State StateOf(TensorKind tensor, int l) const {
+    return link_.state(Number(tensor, l));
+  }
 
   // Whether the tensor takes device memory: it is held, or on its way back.
   bool TakesMemory(TensorKind tensor, int l) const {
-    return this->Held(tensor, l) || StateOf(tensor, l) == HostLink::State::kComing;
+    return this->Held(tensor, l) || StateOf(tensor, l) == LinkReplay::State::kComing;
   }
 
   absl::Status CheckMayChange(TensorChange change, TensorKind tensor, int l) const {
-    const HostLink::State state = StateOf(tensor, l);
-    const bool away = state == HostLink::State::kOnHost || state == HostLink::State::kComing;
+    const LinkReplay::State state = StateOf(tensor, l);
+    const bool away = state == LinkReplay::State::kOnHost || state == LinkReplay::State::kComing;
     if (change == TensorChange::kMade && away) {
       return absl::InvalidArgumentError(absl::StrCat(Name(tensor, l), " is on the host"));
     }
-    if (change == TensorChange::kDropped && state == HostLink::State::kLeaving) {
+    if (change == TensorChange::kDropped && state == LinkReplay::State::kLeaving) {
       return absl::InvalidArgumentError(
           absl::StrCat(Name(tensor, l), " is on its way to the host"));
     }
     return absl::OkStatus();
   }
 
-  HostLink link_;
+  LinkReplay link_;
 
  private:
   absl::Status RunCopy(Op op, TensorKind tensor, int l) {
@@ -136,7 +138,7 @@ class TransferReplay : public Base {
       case Op::kPrefetchStart:
         return Prefetch(tensor, l);
       default:
-        if (StateOf(tensor, l) != HostLink::State::kComing) {
+        if (StateOf(tensor, l) != LinkReplay::State::kComing) {
           return absl::InvalidArgumentError("its prefetch has not started");
         }
         this->Arrive(tensor, l);
@@ -146,7 +148,7 @@ class TransferReplay : public Base {
   }
 
   absl::Status Prefetch(TensorKind tensor, int l) {
-    if (StateOf(tensor, l) != HostLink::State::kOnHost) {
+    if (StateOf(tensor, l) != LinkReplay::State::kOnHost) {
       return absl::InvalidArgumentError("the tensor is not on the host");
     }
     this->held_ += this->Size(tensor, l);
@@ -160,7 +162,7 @@ class TransferReplay : public Base {
   }
 
   bool Leaves(TensorKind tensor, int l) const {
-    return StateOf(tensor, l) == HostLink::State::kLeaving;
+    return StateOf(tensor, l) == LinkReplay::State::kLeaving;
   }
 };
 

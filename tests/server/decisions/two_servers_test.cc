@@ -109,7 +109,7 @@ struct Call {
 
 void Report(DecidingServer* server, const PlanEntry& before) {
   const Plan& plan = *before.plans[0].plan;
-  stowage::Report report;
+  ExecutionReport report;
   report.key = Key();
   report.plan_digest = ScheduleDigest(plan.schedule);
   report.revision = plan.revision;

@@ -15,8 +15,9 @@ namespace {
 PlanEntry Entry() { return EntryFor(ProblemOf(ProfileShape()), kJustShort, 1); }
 
 // What a job would report whose steps and peak are as predicted, times the ratios.
-Report ReportOn(const Plan& plan, const std::string& job, double time = 1, double peak = 1) {
-  Report report;
+ExecutionReport ReportOn(const Plan& plan, const std::string& job, double time = 1,
+                         double peak = 1) {
+  ExecutionReport report;
   report.plan_digest = ScheduleDigest(plan.schedule);
   report.revision = plan.revision;
   report.budget = plan.budget;
@@ -29,7 +30,7 @@ Report ReportOn(const Plan& plan, const std::string& job, double time = 1, doubl
   return report;
 }
 
-ReportOutcome Add(const Report& report, PlanEntry* entry) {
+ReportOutcome Add(const ExecutionReport& report, PlanEntry* entry) {
   ReportJudgement judgement = AddReport(*entry, report);
   EXPECT_EQ(judgement.entry.has_value(), judgement.outcome == ReportOutcome::kAccepted ||
                                              judgement.outcome == ReportOutcome::kRepeated);
@@ -40,15 +41,16 @@ ReportOutcome Add(const Report& report, PlanEntry* entry) {
 TEST(Reports, AreOfAPlanOfTheEntry) {
   PlanEntry entry = Entry();
   const Plan plan = *entry.plans[0].plan;
-  Report other_revision = ReportOn(plan, "a"), other_plan = other_revision, tight = other_revision;
+  ExecutionReport other_revision = ReportOn(plan, "a"), other_plan = other_revision,
+                  tight = other_revision;
   other_revision.revision = 2;
   other_plan.plan_digest = Digest();
   tight.budget = plan.prediction.peak - Bytes(1);
-  for (const Report& report : {other_revision, other_plan, tight}) {
+  for (const ExecutionReport& report : {other_revision, other_plan, tight}) {
     EXPECT_EQ(Add(report, &entry), ReportOutcome::kUnknownPlan);
   }
   // Handed out for less than it was solved for.
-  Report smaller = ReportOn(plan, "a");
+  ExecutionReport smaller = ReportOn(plan, "a");
   ASSERT_LT(plan.prediction.peak, plan.budget);
   smaller.budget = plan.prediction.peak;
   EXPECT_EQ(Add(smaller, &entry), ReportOutcome::kAccepted);
@@ -58,10 +60,10 @@ TEST(Reports, AreOfAPlanOfTheEntry) {
 TEST(Reports, AbsurdOnesSayNothing) {
   PlanEntry entry = Entry();
   const Plan& plan = *entry.plans[0].plan;
-  Report no_steps = ReportOn(plan, "a"), negative = no_steps;
+  ExecutionReport no_steps = ReportOn(plan, "a"), negative = no_steps;
   no_steps.steps = 0;
   negative.step_time = Nanos(-1);
-  for (const Report& report :
+  for (const ExecutionReport& report :
        {ReportOn(plan, "a", 21), ReportOn(plan, "a", 0.04), ReportOn(plan, "a", 1, 21),
         ReportOn(plan, "a", 1, 0.04), no_steps, negative}) {
     EXPECT_EQ(Add(report, &entry), ReportOutcome::kAbsurd);
@@ -74,7 +76,7 @@ TEST(Reports, WhatTheLatestStepReservedAndCopiedIsSaidOrNot) {
   Plan plan = *entry.plans[0].plan;
   plan.prediction.offloaded = plan.prediction.prefetched = Bytes(100);
   entry.plans[0].plan = std::make_shared<Plan>(plan);
-  Report report = ReportOn(plan, "a");
+  ExecutionReport report = ReportOn(plan, "a");
   EXPECT_EQ(AddReport(entry, report).reserved_ratio, 0);
   EXPECT_EQ(AddReport(entry, report).copied_bytes, 0);
   report.reserved_peak = report.peak + report.peak;
@@ -188,7 +190,7 @@ TEST(Reports, OneIdentityWithThreeNamesIsNoQuorumBesideOthers) {
   PlanEntry entry = Entry();
   const Plan plan = *entry.plans[0].plan;
   const auto from = [&plan](const char* identity, const char* job, double peak) {
-    Report report = ReportOn(plan, job, 1, peak);
+    ExecutionReport report = ReportOn(plan, job, 1, peak);
     report.identity = identity;
     return report;
   };
@@ -215,7 +217,7 @@ TEST(Reports, OneIdentitysJobsAreNoMoreThanAQuorum) {
   PlanEntry entry = Entry();
   const Plan plan = *entry.plans[0].plan;
   const auto from = [&plan](const std::string& identity, const std::string& job, double peak) {
-    Report report = ReportOn(plan, job, 1, peak);
+    ExecutionReport report = ReportOn(plan, job, 1, peak);
     report.identity = identity;
     return report;
   };

@@ -53,9 +53,9 @@ class PlanAdminTest : public ::testing::Test {
   }
   std::shared_ptr<const PlanEntry> At(const PlanKey& key) { return store_.Get(key, Access::kPeek); }
 
-  stowage::Report ReportOn(const PlanKey& key, const std::string& job) {
+  ExecutionReport ReportOn(const PlanKey& key, const std::string& job) {
     const Plan& plan = *At(key)->plans[0].plan;
-    stowage::Report report;
+    ExecutionReport report;
     report.key = key;
     report.plan_digest = ScheduleDigest(plan.schedule);
     report.revision = plan.revision;

@@ -18,7 +18,7 @@ namespace {
 
 TEST_F(PlanAdminTest, ReportsAreKeptAndCounted) {
   const PlanKey key = Keep(Of("a"));
-  stowage::Report report = ReportOn(key, "job");
+  ExecutionReport report = ReportOn(key, "job");
   EXPECT_EQ(*admin_.Report(From("a"), report), ReportOutcome::kAccepted);
   EXPECT_EQ(*admin_.Report(From("a"), report), ReportOutcome::kRepeated);
   EXPECT_EQ(At(key)->reports.size(), 1u);
@@ -60,7 +60,7 @@ TEST_F(PlanAdminTest, StepsCountOnceHoweverManyJobsReport) {
     const int jobs = identity.empty() ? 40 : 4;
     for (int report_number = 1; report_number <= 3; ++report_number) {
       for (int job = 0; job < jobs; ++job) {
-        stowage::Report report = ReportOn(key, "job " + std::to_string(job));
+        ExecutionReport report = ReportOn(key, "job " + std::to_string(job));
         report.identity = identity;
         report.steps = 10 * report_number;
         EXPECT_TRUE(admin_.Report(From("a"), report).ok());
@@ -110,7 +110,7 @@ TEST_F(PlanAdminTest, StepsCountOnceWhicheverServersAJobReportsTo) {
   constexpr int kJobs = 40;
   for (int report_number = 1; report_number <= 4; ++report_number) {
     for (int job = 0; job < kJobs; ++job) {
-      stowage::Report report = ReportOn(key, "job " + std::to_string(job));
+      ExecutionReport report = ReportOn(key, "job " + std::to_string(job));
       report.steps = 10 * report_number;
       EXPECT_TRUE((report_number % 2 == 0 ? one : two).Report(From("a"), report).ok());
     }
@@ -118,7 +118,7 @@ TEST_F(PlanAdminTest, StepsCountOnceWhicheverServersAJobReportsTo) {
   EXPECT_EQ(metrics_.executed_steps, kJobs * 40);
   // Where they cannot ask each other, each goes by what it has seen itself.
   shared.away = true;
-  stowage::Report report = ReportOn(key, "job 0");
+  ExecutionReport report = ReportOn(key, "job 0");
   report.steps = 50;
   EXPECT_TRUE(one.Report(From("a"), report).ok());
   EXPECT_EQ(metrics_.executed_steps, kJobs * 40 + 10);
@@ -150,7 +150,7 @@ TEST_F(PlanAdminTest, ReportsThatRetireAPlanAreAudited) {
     const auto log = *AuditLog::Open(options);
     PlanAdmin admin(&store_, &metrics_, log.get());
     for (const std::string job : {"job-1", "job-2", "job-3", "job-4"}) {
-      stowage::Report report = ReportOn(key, job);
+      ExecutionReport report = ReportOn(key, job);
       report.peak = report.budget + Bytes(1);
       EXPECT_TRUE(admin.Report(From("a"), report).ok());
     }

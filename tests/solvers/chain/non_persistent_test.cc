@@ -163,7 +163,7 @@ void AddGaps(const Chain& chain, int64_t step, Gap* sum) {
   for (int64_t budget = all - 1; budget > 0; budget -= step) {
     const std::optional<int64_t> persistent = Makespan(OptimalPersistentSolver(), chain, budget);
     if (!persistent) return;
-    const std::optional<testing::FastestSchedule> fastest = testing::SearchSchedules(chain, budget);
+    const std::optional<testing::FoundSchedule> fastest = testing::SearchSchedules(chain, budget);
     ASSERT_TRUE(fastest.has_value());
     const std::optional<int64_t> beyond = Makespan(NonPersistentSolver(), chain, budget);
     ASSERT_TRUE(beyond.has_value());

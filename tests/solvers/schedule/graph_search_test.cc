@@ -27,7 +27,7 @@ TEST(GraphSearch, FindsSchedulesThatTheEvaluatorAccepts) {
   for (int round = 0; round < 60; ++round) {
     const Graph graph = Draw(round, &rng);
     for (const auto& [peak, makespan] : GraphScheduleFrontier(graph)) {
-      const std::optional<FastestSchedule> found = SearchGraphSchedules(graph, peak);
+      const std::optional<FoundSchedule> found = SearchGraphSchedules(graph, peak);
       ASSERT_TRUE(found);
       EXPECT_EQ(found->makespan, makespan);
       const absl::StatusOr<Simulation> result = Evaluator(graph).Run(found->schedule);

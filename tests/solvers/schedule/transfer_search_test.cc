@@ -45,8 +45,8 @@ struct Counts {
 };
 
 void Check(const Drawn& x, Counts* counts) {
-  const std::optional<FastestSchedule> with = SearchTransfers(x.chain, x.transfers, x.budget);
-  const std::optional<FastestSchedule> without = SearchSchedules(x.chain, x.budget);
+  const std::optional<FoundSchedule> with = SearchTransfers(x.chain, x.transfers, x.budget);
+  const std::optional<FoundSchedule> without = SearchSchedules(x.chain, x.budget);
   if (!with) {
     EXPECT_FALSE(without) << Describe(x.chain);
     ++counts->infeasible;

@@ -32,7 +32,7 @@ void Compare(int chains, int length, uint64_t seed, int least_compared) {
     const int64_t least = PeakLowerBound(chain).value();
     if (least >= all) continue;
     const int64_t budget = std::uniform_int_distribution<int64_t>(least, all - 1)(rng);
-    const std::optional<FastestSchedule> fastest = SearchTransfers(chain, link, budget);
+    const std::optional<FoundSchedule> fastest = SearchTransfers(chain, link, budget);
     const absl::StatusOr<Plan> plan = JointSolver().Solve(instance, Bytes(budget), {});
     ASSERT_TRUE(plan.ok()) << plan.status();
     ++compared;

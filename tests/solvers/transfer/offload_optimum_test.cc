@@ -29,7 +29,7 @@ void Check(const Chain& chain, const Schedule& compute, TransferModel transfers,
   const int peak = static_cast<int>(Evaluator(chain).Run(compute)->peak.value());
   const Bytes memory(Draw(peak / 2, peak - 1, rng));
   if (i % 4 == 0) transfers.host_memory = Bytes(Draw(0, 12, rng));
-  std::optional<FastestSchedule> fastest;
+  std::optional<FoundSchedule> fastest;
   for (const OffloadStrategy* strategy : AllOffloadStrategies()) {
     const auto plan =
         OffloadFrom(Instance(chain, transfers), compute, memory, *strategy, SolveOptions());
