@@ -1,6 +1,8 @@
 #include "client/torch/cuda/cuda_device.h"
 
 #include <ATen/Context.h>
+#include <ATen/Functions.h>
+#include <ATen/cuda/CachingHostAllocator.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -24,6 +26,7 @@
 #include "client/torch/memory/counting_meter.h"
 #include "client/torch/memory/memory_refusal.h"
 #include "client/torch/memory/shared_peaks_meter.h"
+#include "client/torch/model/model_state.h"
 #include "client/torch/offload/queued_timer.h"
 
 namespace stowage {
@@ -229,6 +232,38 @@ void CopyOn(const CopyPiece& piece, Stream direction, c10::Stream stream) {
       c10::cuda::CUDAStream(stream).stream()));
 }
 
+// By kernels, which reach page-locked memory themselves. An engine for copies would have compute wait for all that it was given
+// before, whatever that is for: the copies of plans.
+void CopyBuffers(const std::vector<CopyPiece>& pieces, const at::Tensor& room, c10::Device device) {
+  const c10::DeviceGuard guard(device);
+  const auto bytes_at = [device](void* data, size_t bytes) {
+    return at::for_blob(data, {static_cast<int64_t>(bytes)})
+        .options(at::TensorOptions(device).dtype(at::kByte))
+        .target_device(device)
+        .make_tensor();
+  };
+  std::vector<at::Tensor> to, from;
+  for (const CopyPiece& piece : pieces) {
+    if (piece.bytes == 0) continue;
+    to.push_back(bytes_at(piece.destination, piece.bytes));
+    from.push_back(bytes_at(const_cast<void*>(piece.source), piece.bytes));
+  }
+  if (to.empty()) return;
+#if STOWAGE_TORCH_AT_LEAST(2, 1)
+  at::_foreach_copy_(to, from);
+#else
+  for (size_t i = 0; i < to.size(); ++i) at::bitwise_or_out(to[i], from[i], at::Scalar(0));
+#endif
+  // Or the room might be another's before the kernels have run.
+  void* const context = room.storage().data_ptr().get_context();
+  const c10::cuda::CUDAStream compute = c10::cuda::getCurrentCUDAStream(device.index());
+#if STOWAGE_TORCH_AT_LEAST(2, 8)
+  at::getHostAllocator(at::kCUDA)->record_event(room.data_ptr(), context, compute.unwrap());
+#else
+  at::cuda::CachingHostAllocator_recordEvent(room.data_ptr(), context, compute);
+#endif
+}
+
 // Page-locked, so that copies from and to it run beside compute.
 HostPool::Source LockedMemory(c10::Device device) {
   return {[device](size_t bytes) -> void* {
@@ -275,6 +310,7 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(
     InitialiseLazily(device.type());
     const c10::DeviceGuard guard(device);
     c10::GetAllocator(device.type())->allocate(1);
+    BufferState::UseCopies(device.type(), &CopyBuffers);
     return std::unique_ptr<CudaDevice>(new CudaDevice(device, link, host_memory));
   } catch (...) {
     return CurrentExceptionToStatus(absl::StrCat("GPU ", index), absl::StatusCode::kInternal);

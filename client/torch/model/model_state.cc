@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "client/torch/base/real_operations.h"
@@ -64,10 +65,28 @@ void SetNumbers(at::Generator generator, const Numbers& numbers) {
 #endif
 }
 
+bool IsContiguousMemory(const at::Tensor& buffer) {
+  return buffer.layout() == at::kStrided && buffer.is_contiguous() && buffer.has_storage() &&
+         !buffer.is_conj() && !buffer.is_neg() && !buffer.key_set().has(c10::DispatchKey::Python);
+}
+
 bool IsPlainMemory(const at::Tensor& buffer) {
-  return buffer.is_cpu() && buffer.layout() == at::kStrided && buffer.is_contiguous() &&
-         buffer.has_storage() && !buffer.is_conj() && !buffer.is_neg() &&
-         !buffer.key_set().has(c10::DispatchKey::Python);
+  return buffer.is_cpu() && IsContiguousMemory(buffer);
+}
+
+constexpr size_t kRoomUnit = 64;
+
+using CopiesByType =
+    std::array<BufferCopies, static_cast<size_t>(at::COMPILE_TIME_MAX_DEVICE_TYPES)>;
+CopiesByType& Copies() {
+  static auto* const copies = new CopiesByType();
+  return *copies;
+}
+
+// Null: by copy_.
+BufferCopies CopiesOf(const at::Tensor& buffer) {
+  if (!IsContiguousMemory(buffer)) return nullptr;
+  return Copies()[static_cast<size_t>(buffer.device().type())];
 }
 
 // A contiguous tensor of the CPU, in memory that no meter of tensors counts.
@@ -124,21 +143,55 @@ BufferState BufferState::Capture(const std::vector<at::Tensor>& buffers) {
   const RealOperations real;
   BufferState state;
   state.kept_.reserve(buffers.size());
+  size_t room = 0;
+  std::optional<c10::Device> place;
   for (const at::Tensor& buffer : buffers) {
     Kept kept{buffer, at::Tensor(), state.bytes_.size(), static_cast<size_t>(buffer.nbytes())};
     if (IsPlainMemory(buffer)) {
       const auto* const data = static_cast<const char*>(buffer.data_ptr());
       state.bytes_.insert(state.bytes_.end(), data, data + kept.bytes);
+    } else if (CopiesOf(buffer) != nullptr && place.value_or(buffer.device()) == buffer.device()) {
+      place = buffer.device();
+      kept.in_room = true;
+      kept.begin = room;
+      room += (kept.bytes + kRoomUnit - 1) / kRoomUnit * kRoomUnit;
     } else {
       kept.copy = RoomFor(buffer);
       kept.copy.copy_(buffer, /*non_blocking=*/true);
     }
     state.kept_.push_back(std::move(kept));
   }
+  if (room > 0) {
+    state.room_ = at::empty({static_cast<int64_t>(room)},
+                            at::TensorOptions().dtype(at::kByte).pinned_memory(place->is_cuda()));
+    state.CopyRoom(/*to_buffers=*/false);
+  }
   return state;
 }
 
+void BufferState::UseCopies(c10::DeviceType type, BufferCopies copies) {
+  Copies()[static_cast<size_t>(type)] = copies;
+}
+
+void BufferState::CopyRoom(bool to_buffers) const {
+  if (!room_.defined()) return;
+  std::vector<CopyPiece> pieces;
+  const at::Tensor* any = nullptr;
+  for (const Kept& kept : kept_) {
+    if (!kept.in_room) continue;
+    any = &kept.buffer;
+    TORCH_CHECK(CopiesOf(kept.buffer) != nullptr && kept.buffer.nbytes() == kept.bytes,
+                "a buffer of the model has become another in size or layout");
+    void* const buffer = kept.buffer.data_ptr();
+    void* const here = static_cast<char*>(room_.data_ptr()) + kept.begin;
+    pieces.push_back(to_buffers ? CopyPiece{buffer, here, kept.bytes}
+                                : CopyPiece{here, buffer, kept.bytes});
+  }
+  CopiesOf (*any)(pieces, room_, any->device());
+}
+
 const void* BufferState::DataOf(const Kept& kept) const {
+  if (kept.in_room) return static_cast<const char*>(room_.data_ptr()) + kept.begin;
   return kept.copy.defined() ? kept.copy.data_ptr() : bytes_.data() + kept.begin;
 }
 
@@ -147,7 +200,9 @@ const void* BufferState::DataOf(const Kept& kept) const {
 void BufferState::Restore() const {
   const at::NoGradGuard no_grad;
   const RealOperations real;
+  CopyRoom(/*to_buffers=*/true);
   for (const Kept& kept : kept_) {
+    if (kept.in_room) continue;
     const at::Tensor& buffer = kept.buffer;
     if (kept.copy.defined()) {
       buffer.variable_data().copy_(kept.copy, /*non_blocking=*/true);

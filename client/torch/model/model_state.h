@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "client/torch/offload/execution_device.h"
+
 namespace stowage {
 
 // The state of LibTorch's default generators: the CPU's and that of one other device.
@@ -46,10 +48,18 @@ class RandomState {
   std::array<uint64_t, 2> numbers_{};
 };
 
-// The contents of a list of buffers.
+// Copies between buffers of a device, contiguous, and `room`, host memory that its kernels reach, when compute comes to it.
+using BufferCopies = void (*)(const std::vector<CopyPiece>& pieces, const at::Tensor& room,
+                              c10::Device device);
+
+// The contents of a list of buffers, kept on the host.
 class BufferState {
  public:
   static BufferState Capture(const std::vector<at::Tensor>& buffers);
+  // How buffers of such devices are copied from now on, for the life of the process. Those of others, and those that are not
+  // contiguous, are copied by copy_, on a GPU by the engines that copy for plans, too: compute then waits for whatever
+  // these have begun.
+  static void UseCopies(c10::DeviceType type, BufferCopies copies);
   // Writes the contents back, past autograd's version counters: the values that a graph saved are
   // the same again.
   void Restore() const;
@@ -64,12 +74,16 @@ class BufferState {
     at::Tensor copy;  // on the host, contiguous; undefined where the bytes are below
     size_t begin = 0;
     size_t bytes = 0;
+    bool in_room = false;
   };
 
   const void* DataOf(const Kept& kept) const;
+  // Between the room and the buffers that are kept there.
+  void CopyRoom(bool to_buffers) const;
 
   std::vector<Kept> kept_;
   std::vector<char> bytes_;  // of buffers that are contiguous on the host
+  at::Tensor room_;  // of those that are copied by BufferCopies, which all are on one device
 };
 
 // Puts random state and buffers back to where they were at its construction, unless Dismiss is

@@ -213,18 +213,34 @@ bool NeedsValues(const c10::OperatorHandle& op, const Arguments& arguments) {
   return std::any_of(arguments.begin(), arguments.end(), IsMask);
 }
 
-// Once for each thread that runs them, as a library's handles are made.
+// Once for each thread, as a library's handles are made.
+class Workspace {
+ public:
+  explicit Workspace(int64_t bytes) : bytes_(bytes) {}
+
+  void Take() {
+    if (taken_) return;
+    taken_ = true;
+    static auto* const mutex = new std::mutex();
+    static auto* const workspaces = new std::vector<c10::DataPtr>();
+    const std::lock_guard<std::mutex> lock(*mutex);
+    workspaces->push_back(AllocateOnTestDevice(static_cast<size_t>(bytes_)));
+  }
+
+ private:
+  const int64_t bytes_;
+  bool taken_ = false;
+};
+
+// As on a GPU, where products with a bias are another library's than those without, which backwards are full of.
 void TakeWorkspace(const std::string& name) {
   static const auto* const names = new std::unordered_set<std::string>{
       "aten::mm",      "aten::mm.out",  "aten::addmm",       "aten::addmm.out",  "aten::bmm",
       "aten::bmm.out", "aten::baddbmm", "aten::baddbmm.out", "aten::convolution"};
-  thread_local bool taken = false;
-  if (taken || names->count(name) == 0) return;
-  taken = true;
-  static auto* const mutex = new std::mutex();
-  static auto* const workspaces = new std::vector<c10::DataPtr>();
-  const std::lock_guard<std::mutex> lock(*mutex);
-  workspaces->push_back(AllocateOnTestDevice(TestDevice::kWorkspaceBytes));
+  thread_local Workspace of_products(TestDevice::kWorkspaceBytes);
+  thread_local Workspace of_bias(TestDevice::kBiasWorkspaceBytes);
+  if (names->count(name) > 0) of_products.Take();
+  if (name == "aten::addmm" || name == "aten::addmm.out") of_bias.Take();
 }
 
 std::string NameOf(const c10::OperatorHandle& op) {
@@ -366,6 +382,7 @@ at::Tensor& Copy(at::Tensor& to, const at::Tensor& from, bool non_blocking) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     target.copy_(source, non_blocking);
   };
+  if (OnDevice(to) != OnDevice(from)) CountHostCopy();
   Views views;
   if (!OnDevice(to)) {
     TestDevice::compute().Add([copy, to, source = views.For(from)] { copy(to, source); });

@@ -14,6 +14,8 @@ void RegisterTestDeviceOps();
 
 // What they ask of the device. The host waits for it, and that is counted.
 void WaitForTestDevice();
+// TestDevice::host_copies.
+void CountHostCopy();
 // Throws c10::OutOfMemoryError.
 c10::DataPtr AllocateOnTestDevice(size_t bytes);
 // The next numbers of a generator of the device, as a generator of the CPU.

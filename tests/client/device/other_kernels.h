@@ -3,6 +3,7 @@
 #define STOWAGE_TESTS_CLIENT_DEVICE_OTHER_KERNELS_H_
 
 #include <optional>
+#include <vector>
 
 #include "client/torch/offload/execution_device.h"
 
@@ -18,6 +19,7 @@ class OtherKernels final : public ExecutionDevice {
   MemoryMeter* meter() override { return of_->meter(); }
   Bytes granularity() const override { return of_->granularity(); }
   Device Hardware() const override { return of_->Hardware(); }
+  std::vector<DeviceSetting> Software() const override { return of_->Software(); }
   bool has_cpu_kernels() const override { return false; }
   std::optional<CudaKernels> cuda_kernels() const override { return cuda_; }
 

@@ -37,6 +37,7 @@ namespace stowage {
 namespace {
 
 std::atomic<int64_t> waits{0};
+std::atomic<int64_t> host_copies{0};
 // Where LibTorch has no hook for it, the device needs no initialisation.
 std::atomic<bool> initialised{!STOWAGE_LAZY_INIT_BY_DEVICE};
 bool casts = false;  // from Register on
@@ -248,12 +249,23 @@ void CopyOn(const CopyPiece& piece, Stream /*direction*/, c10::Stream stream) {
       [piece] { std::memcpy(piece.destination, piece.source, piece.bytes); });
 }
 
+// Of buffers, by compute itself.
+void CopyBuffers(const std::vector<CopyPiece>& pieces, const at::Tensor& room, c10::Device) {
+  TestDevice::compute().Add([pieces, room] {
+    for (const CopyPiece& piece : pieces) {
+      std::memcpy(piece.destination, piece.source, piece.bytes);
+    }
+  });
+}
+
 HostPool::Source SystemMemory() {
   return {[](size_t bytes) { return std::aligned_alloc(64, bytes); },
           [](void* data) { std::free(data); }};
 }
 
 }  // namespace
+
+void CountHostCopy() { ++host_copies; }
 
 void WaitForTestDevice() {
   ++waits;
@@ -307,6 +319,7 @@ void TestDevice::Register() {
     RegisterTestDeviceOps();
     casts = RegisterTestDeviceCasts();
     RandomState::UseGenerator(Generator());
+    BufferState::UseCopies(kTestDeviceType, &CopyBuffers);
     // The same sums however many threads the host has.
     compute().Add([] { at::set_num_threads(1); });
     return true;
@@ -354,6 +367,8 @@ WorkQueue& TestDevice::QueueOf(const c10::Stream& stream) {
 }
 
 int64_t TestDevice::waits() { return stowage::waits.load(); }
+
+int64_t TestDevice::host_copies() { return stowage::host_copies.load(); }
 void TestDevice::Synchronize() { compute().Synchronize(); }
 at::Generator TestDevice::generator() { return Generator(); }
 

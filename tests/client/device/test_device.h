@@ -2,7 +2,7 @@
 //
 // Operations are CPU kernels that run later, in order, on a thread of the device's own (WorkQueue): the host knows shapes
 // at once, values only after it has waited. Memory is cut and kept in blocks as CUDA's is (BlockCache), within a limit.
-// Matrix products take a workspace at their first call in each thread, and keep it. Random numbers come from a generator of
+// Matrix products take a workspace at their first call in each thread, and keep it; those with a bias take one of their own. Random numbers come from a generator of
 // the device, by seed and offset. Backwards run on a thread that autograd has for the device. What waits is counted.
 //
 // There is one such device in a process; it lives to the end. Operations whose shapes depend on data wait. Beside compute's
@@ -39,6 +39,7 @@ class TestDevice final : public ExecutionDevice {
  public:
   // What a matrix product keeps in each thread.
   static constexpr int64_t kWorkspaceBytes = int64_t{8} << 20;
+  static constexpr int64_t kBiasWorkspaceBytes = int64_t{1} << 20;
 
   // Without a link plans copy nothing; with host memory one can be measured. INVALID_ARGUMENT as ValidateTransferModel has it.
   static absl::StatusOr<std::unique_ptr<TestDevice>> Create(
@@ -57,6 +58,7 @@ class TestDevice final : public ExecutionDevice {
   bool has_cpu_kernels() const override { return true; }
   std::unique_ptr<StageTimer> MakeTimer() override;
   Device Hardware() const override;
+  std::vector<DeviceSetting> Software() const override { return {{"test_device", "1"}}; }
   const TransferModel* link() const override { return link_.link(); }
   HostPool* host() override { return link_.host(); }
   absl::Status SetLink(const TransferModel& link) override;
@@ -70,6 +72,8 @@ class TestDevice final : public ExecutionDevice {
   static WorkQueue& QueueOf(const c10::Stream& stream);
   // Of the host, on any stream: for what it read, because it had to know a shape, for an event or a time. Not Synchronize.
   static int64_t waits();
+  // That compute's stream was given, from the host or to it, by copy_: a GPU's engines have them wait for copies of plans.
+  static int64_t host_copies();
   static void Synchronize();
   static at::Generator generator();
   // LibTorch casts for it by itself.

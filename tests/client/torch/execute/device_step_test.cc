@@ -533,6 +533,24 @@ TEST_P(WaitsTest, OfWholeStepsAreThoseOfThePlainLoop) {
   }
 }
 
+// What a forward that may run again keeps, and what its recompute puts back, buffers say, waits for no copies of plans.
+TEST(HostCopiesTest, ComputeHasThoseOfPlainSteps) {
+  const TrainingDevice& device = TrainingDeviceNamed("test");
+  const TestNetwork network = MakeTestNetwork("norm_cnn", device);
+  const ChainModel& model = network.model;
+  const Chain chain = ChainWithTimes(model, network.input, network.target, device.execution);
+  const auto planned =
+      PlannedModule::Create(&model, chain, RecomputeAll(chain), device.execution).value();
+  const auto train = [&](const auto& forward) {
+    const int64_t before = TestDevice::host_copies();
+    model.loss()(forward(network.input), network.target).backward();
+    return TestDevice::host_copies() - before;
+  };
+  ASSERT_FALSE(model.buffers().empty());
+  EXPECT_EQ(train([&](const at::Tensor& x) { return planned->forward(x); }),
+            train([&](const at::Tensor& x) { return PlainForward(model, x); }));
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, WaitsTest, testing::Values("test", "cuda"),
                          [](const auto& device) { return device.param; });
 
