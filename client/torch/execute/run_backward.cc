@@ -1,11 +1,13 @@
 #include "client/torch/execute/run_backward.h"
 
 #include <ATen/Functions.h>
+#include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <exception>
 #include <memory>
 #include <utility>
 
@@ -44,6 +46,30 @@ class Root final : public torch::autograd::Node {
 
  private:
   std::vector<at::Tensor> gradients_;
+};
+
+// What throws is told to the caller as it is: LibTorch 1.13 makes another exception of it.
+class Errand final : public torch::autograd::Node {
+ public:
+  Errand(const std::function<void()>* run, const at::Tensor& nothing) : run_(run) {
+    add_input_metadata(nothing);
+  }
+
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& /*gradients*/) override {
+    const c10::AutoGradMode grad(true);
+    try {
+      (*run_)();
+    } catch (...) {
+      thrown_ = std::current_exception();
+    }
+    return {};
+  }
+
+  const std::exception_ptr& thrown() const { return thrown_; }
+
+ private:
+  const std::function<void()>* const run_;
+  std::exception_ptr thrown_;
 };
 
 void Execute(const std::vector<torch::autograd::Edge>& roots,
@@ -115,6 +141,13 @@ void RunBackwardAt(const std::vector<torch::autograd::Edge>& roots,
   const c10::Device device = DeviceOfAll(gradients);
   if (NeedsRoot(roots.size(), device)) return RunBackwardFrom(roots, gradients);
   RunAndEmpty(device, [&] { Execute(roots, gradients); });
+}
+
+void RunOnBackwardsThread(c10::Device device, const std::function<void()>& run) {
+  const at::Tensor nothing = at::empty({0}, at::TensorOptions(device));
+  const auto errand = MakeNode<Errand>(&run, nothing);
+  Execute({torch::autograd::Edge(errand, 0)}, {nothing});
+  if (errand->thrown() != nullptr) std::rethrow_exception(errand->thrown());
 }
 
 }  // namespace stowage

@@ -11,6 +11,7 @@
 #include <c10/core/Device.h>
 #include <torch/csrc/autograd/edge.h>
 
+#include <functional>
 #include <vector>
 
 namespace stowage {
@@ -27,6 +28,10 @@ void RunBackwardFrom(std::vector<torch::autograd::Edge> roots, std::vector<at::T
 // After a backward that somebody else ran and that threw: lets go of what is left of it in the queues of the calling
 // thread and of the one that autograd has for the device.
 void EmptyQueues(c10::Device device);
+
+// Runs `run` on the thread that autograd has for the device, where recomputes of a planned step run, and waits for it; of the
+// CPU that is the calling thread. Throws what `run` throws.
+void RunOnBackwardsThread(c10::Device device, const std::function<void()>& run);
 
 }  // namespace stowage
 

@@ -15,6 +15,8 @@ struct ProfileOptions {
   int repeats = 5;  // passes whose times' medians are taken
   // One pass after the warm-up, for the bytes; times are 0.
   bool bytes_only = false;
+  // Tensors have no values, and nothing is computed (client/torch/shapes): no pass warms up what computes.
+  bool shapes_only = false;
   // Runs a whole step by the plan that stores everything after each pass that counts and scales all times so that they
   // add up to its median (Calibration). Only of 3 repeats or more, where the input needs no gradient and the installed
   // TrackingAllocator or `device` measures memory, and unless a step fails, or takes more than is free of the memory.

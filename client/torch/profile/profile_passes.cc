@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "client/torch/execute/run_backward.h"
 #include "client/torch/memory/host_memory.h"
 #include "client/torch/memory/tracking_allocator.h"
 #include "client/torch/offload/describe_link.h"
@@ -28,6 +29,11 @@ std::string WhyNoSteps(const ProfileOptions& options, const std::vector<at::Tens
     if (input.requires_grad()) return "the input needs a gradient, which a step does not make";
   }
   return "";
+}
+
+// On a device with threads and libraries of its own.
+bool ComputesElsewhere(const ProfileOptions& options) {
+  return !options.shapes_only && options.device != nullptr && !options.device->device().is_cpu();
 }
 
 }  // namespace
@@ -60,8 +66,12 @@ absl::StatusOr<ProfileMeters> MakeProfileMeters(const ProfileOptions& options) {
 }
 
 int WarmupOf(const ProfileOptions& options) {
-  const bool on_host = options.device == nullptr || options.device->device().is_cpu();
-  return std::max(options.warmup, on_host ? 0 : 1);
+  return std::max(options.warmup, ComputesElsewhere(options) ? 1 : 0);
+}
+
+void WarmUpBackwardsThread(const ProfileOptions& options, const std::function<void()>& pass) {
+  if (!ComputesElsewhere(options)) return;
+  RunOnBackwardsThread(options.device->device(), pass);
 }
 
 bool WatchesEveryPass(const ProfileOptions& options) {

@@ -60,8 +60,10 @@ class UnusedMemory {
 // As the options say, in what memory is free now.
 WholeSteps MakeWholeSteps(const ProfileOptions& options, const std::vector<at::Tensor>& inputs);
 
-// Passes that do not count. On a GPU there is one in any case: in the first, libraries take workspaces that they keep.
+// Passes that do not count. On a GPU there is one in any case: in the first, libraries take workspaces that they keep. They do
+// so for each thread, so that one more runs on the thread of autograd's where recomputes will.
 int WarmupOf(const ProfileOptions& options);
+void WarmUpBackwardsThread(const ProfileOptions& options, const std::function<void()>& pass);
 
 // Whether every pass may look at buffers: on a GPU the first alone does, which the others then need not
 // wait for.
@@ -88,6 +90,8 @@ absl::StatusOr<Passes<Sample>> RunPasses(const ProfileOptions& options, int call
   const std::function<void()> done = [&] { advance(1); };
   Passes<Sample> passes;
   std::vector<bool> stateful;  // found so by any pass
+  // What fails there fails here, too, and is told then.
+  WarmUpBackwardsThread(options, [&] { run_pass(false, [] {}).IgnoreError(); });
   for (int i = 0; i < warmup + counted; ++i) {
     absl::StatusOr<std::vector<Sample>> pass = run_pass(i == 0 || WatchesEveryPass(options), done);
     if (!pass.ok()) return pass.status();

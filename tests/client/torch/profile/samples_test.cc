@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "client/torch/memory/tracking_allocator.h"
@@ -18,6 +19,7 @@
 #include "solvers/schedule/instance.h"
 #include "solvers/schedule/schedule.h"
 #include "solvers/schedule/simulation.h"
+#include "tests/client/device/training_devices.h"
 #include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_networks.h"
 
@@ -88,27 +90,23 @@ TEST(MakeChain, WhatIsHeldBesideIsThereWhateverAPlanDoes) {
   }
 }
 
-// A GPU that nothing runs on.
-class NoGpu final : public ExecutionDevice {
- public:
-  c10::Device device() const override { return c10::Device(c10::DeviceType::CUDA, 0); }
-  MemoryMeter* meter() override { return nullptr; }
-};
-
-TEST(RunPasses, OnAGpuTheFirstPassAloneLooksAtBuffers) {
-  NoGpu gpu;
+// On a device the first pass, which does not count either, runs where recomputes will: for that thread, too, libraries take
+// workspaces.
+TEST(RunPasses, OnADeviceTheFirstPassOfTheCallersThreadAloneLooksAtBuffers) {
   for (ExecutionDevice* device :
-       {static_cast<ExecutionDevice*>(nullptr), static_cast<ExecutionDevice*>(&gpu)}) {
+       {static_cast<ExecutionDevice*>(nullptr), TrainingDeviceNamed("test").execution}) {
     ProfileOptions options;
     options.warmup = 1;
     options.repeats = 2;
     options.device = device;
-    std::vector<bool> watched;
+    std::vector<bool> watched, here;
     WholeSteps none("none");
     const auto passes = RunPasses<StageSample>(
         options, 1,
-        [&](bool watch, const std::function<void()>&) -> absl::StatusOr<std::vector<StageSample>> {
+        [&, caller = std::this_thread::get_id()](
+            bool watch, const std::function<void()>&) -> absl::StatusOr<std::vector<StageSample>> {
           watched.push_back(watch);
+          here.push_back(std::this_thread::get_id() == caller);
           std::vector<StageSample> samples(2);
           samples[1].stateful = watch;
           return samples;
@@ -116,7 +114,13 @@ TEST(RunPasses, OnAGpuTheFirstPassAloneLooksAtBuffers) {
         [](const Passes<StageSample>&) { return absl::InternalError("nobody asks for it"); },
         &none);
     ASSERT_TRUE(passes.ok());
-    EXPECT_EQ(watched, (std::vector<bool>{true, device == nullptr, device == nullptr}));
+    if (device == nullptr) {
+      EXPECT_EQ(watched, (std::vector<bool>{true, true, true}));
+      EXPECT_EQ(here, (std::vector<bool>{true, true, true}));
+    } else {
+      EXPECT_EQ(watched, (std::vector<bool>{false, true, false, false}));
+      EXPECT_EQ(here, (std::vector<bool>{false, true, true, true}));
+    }
     // What it found is so in all of them.
     ASSERT_EQ(passes->size(), 2U);
     for (const std::vector<StageSample>& pass : *passes) {
