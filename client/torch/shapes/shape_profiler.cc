@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/torch/memory/tracking_allocator.h"
@@ -27,6 +28,7 @@ class ShapesOn final : public ExecutionDevice {
   MemoryMeter* meter() override { return meter_; }
   Bytes granularity() const override { return real_->granularity(); }
   Device Hardware() const override { return real_->Hardware(); }
+  std::vector<DeviceSetting> Software() const override { return real_->Software(); }
 
  private:
   const ExecutionDevice* const real_;
@@ -47,7 +49,7 @@ absl::StatusOr<Profile> FromShapes(
   const auto scope = ShapeScope::Begin(*real, model.buffers(), on);
   if (!scope.ok()) return Refusal(scope.status());
   ProfileOptions options;
-  options.bytes_only = true;
+  options.bytes_only = options.shapes_only = true;
   options.warmup = 0;
   options.meter = (*scope)->meter();
   std::optional<ShapesOn> shapes;

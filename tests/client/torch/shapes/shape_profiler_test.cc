@@ -146,7 +146,7 @@ TEST(OtherKernelsTest, OperationsThatOnlyRulesKnowAreRefusedByName) {
 
 // In single precision, and with channels first, CUDA's kernels make and save what the CPU's do. Only cuDNN's LSTM is not told;
 // here it is the CPU's, as no tensor is CUDA's.
-TEST(OtherKernelsTest, CudasRulesTellWhatTheCpusDo) {
+TEST(OtherKernelsTest, RulesOfGpusTellWhatTheCpusDo) {
   const TrainingDevice& device = TrainingDeviceNamed("test");
   OtherKernels cuda(device.execution, CudaKernels{90100, /*convolves_bfloat16=*/true});
   for (const std::string& name : TestNetworkNames()) {
