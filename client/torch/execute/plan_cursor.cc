@@ -391,6 +391,13 @@ std::vector<at::Tensor> PlanCursor::ValuesOfInputs(int v) const {
   return inputs;
 }
 
+void PlanCursor::CheckMayRunAgain(int v) const {
+  parameter_versions_.CheckUnchanged(plan_->parameters[static_cast<size_t>(v)]);
+  const std::vector<NodeOutput>& read = model_.node(v).inputs;
+  const auto is_source = [this](NodeOutput input) { return model_.is_input(input.node); };
+  if (std::any_of(read.begin(), read.end(), is_source)) input_versions_.CheckUnchanged();
+}
+
 std::vector<at::Tensor> PlanCursor::ForwardAgain(int v, bool saves) {
   const std::vector<at::Tensor> inputs = ValuesOfInputs(v);
   if (!saves) return runner_.Forward(v, inputs);
@@ -420,6 +427,7 @@ void PlanCursor::RunForward(const Instruction& instruction) {
   // A graph that holds nothing of its own costs nothing, and the backward may want it.
   const bool saves = keeps || plan_->saves_nothing[static_cast<size_t>(v)];
   const bool again = runner_.has_run(v);
+  if (again) CheckMayRunAgain(v);
   if (plan_->stops[next_] && !slots_[static_cast<size_t>(v)].saves_output()) {
     return ForwardStopped(v);
   }

@@ -158,6 +158,8 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   static void CheckMayRun(const PlanCursor* cursor);
   // Of the caller's backward, which begins.
   void CheckMayBegin() const;
+  // What v reads may be written over in the backward, too: by a hook, or by an optimizer there.
+  void CheckMayRunAgain(int v) const;
   // What is left of the plan after the backward, which calls it where it ends well.
   absl::Status Finish();
   void EndBackward(bool well);

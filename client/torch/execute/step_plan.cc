@@ -3,6 +3,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "client/torch/execute/chain_tensors.h"
@@ -67,6 +68,20 @@ void FindStops(StepPlan* plan) {
   }
 }
 
+void FindParameters(StepPlan* plan) {
+  std::unordered_map<const c10::TensorImpl*, size_t> numbers;
+  for (const at::Tensor& parameter : plan->model->parameters()) {
+    numbers.emplace(parameter.unsafeGetTensorImpl(), numbers.size());
+  }
+  plan->parameters.resize(static_cast<size_t>(plan->model->size()));
+  for (int v = 0; v < plan->model->size(); ++v) {
+    for (const at::Tensor& parameter : plan->model->node(v).parameters) {
+      plan->parameters[static_cast<size_t>(v)].push_back(
+          numbers.at(parameter.unsafeGetTensorImpl()));
+    }
+  }
+}
+
 bool IsInEngineOrder(const StepPlan& plan) {
   const std::vector<bool> trains = plan.model->NeedGradients();
   std::vector<bool> has_run(trains.size(), false);
@@ -124,6 +139,7 @@ std::shared_ptr<const StepPlan> MakeGraphPlan(const GraphModel* model, Graph gra
   }
   FindUses(plan.get());
   FindStops(plan.get());
+  FindParameters(plan.get());
   plan->first_backward = *std::min_element(plan->backward_at.begin(), plan->backward_at.end());
   plan->in_engine_order = IsInEngineOrder(*plan);
   return plan;
@@ -150,6 +166,7 @@ std::shared_ptr<const StepPlan> MakeChainPlan(const ChainModel& model, Chain cha
   }
   FindUses(plan.get());
   FindStops(plan.get());
+  FindParameters(plan.get());
   plan->first_backward = *std::min_element(plan->backward_at.begin(), plan->backward_at.end());
   if (callers_loss >= 0) plan->first_backward = static_cast<size_t>(callers_loss);
   return plan;

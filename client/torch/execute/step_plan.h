@@ -63,6 +63,7 @@ struct StepPlan {
   std::vector<bool> runs_once;  // forward
   std::vector<bool> owns_memory;
   std::vector<bool> recomputable;
+  std::vector<std::vector<size_t>> parameters;  // numbers among the model's
   // By instruction: a recompute that stops early.
   std::vector<bool> stops;
   std::vector<size_t> backward_at;  // the instruction; that of a chain's input is the end

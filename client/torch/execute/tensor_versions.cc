@@ -2,7 +2,6 @@
 
 #include <torch/csrc/autograd/variable.h>
 
-#include <cstddef>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -15,20 +14,28 @@ TensorVersions::TensorVersions(std::string what, const std::vector<at::Tensor>& 
     : what_(std::move(what)) {
   versions_.reserve(tensors.size());
   for (const at::Tensor& tensor : tensors) {
+    versions_.emplace_back();
     if (!tensor.defined()) continue;
     const c10::VariableVersion& counter = torch::autograd::impl::version_counter(tensor);
-    versions_.push_back({counter, counter.current_version()});
+    versions_.back() = Version{counter, counter.current_version()};
   }
 }
 
 void TensorVersions::CheckUnchanged() const {
-  for (size_t i = 0; i < versions_.size(); ++i) {
-    if (versions_[i].counter.current_version() == versions_[i].then) continue;
-    ThrowStatus(absl::FailedPreconditionError(
-        absl::StrCat(what_, " ", i,
-                     " of a planned step was written over between its forward and its backward, "
-                     "which runs parts of the forward again")));
-  }
+  for (size_t i = 0; i < versions_.size(); ++i) Check(i);
+}
+
+void TensorVersions::CheckUnchanged(const std::vector<size_t>& numbers) const {
+  for (const size_t number : numbers) Check(number);
+}
+
+void TensorVersions::Check(size_t number) const {
+  const std::optional<Version>& version = versions_[number];
+  if (!version || version->counter.current_version() == version->then) return;
+  ThrowStatus(absl::FailedPreconditionError(
+      absl::StrCat(what_, " ", number,
+                   " of a planned step was written over between its forward and its backward, "
+                   "which runs parts of the forward again")));
 }
 
 }  // namespace stowage

@@ -5,7 +5,9 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/TensorImpl.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,8 @@ class TensorVersions {
   TensorVersions(std::string what, const std::vector<at::Tensor>& tensors);
   // Throws c10::Error if one was written over since the construction.
   void CheckUnchanged() const;
+  // The same of some of them, by their number.
+  void CheckUnchanged(const std::vector<size_t>& numbers) const;
 
  private:
   struct Version {
@@ -25,8 +29,10 @@ class TensorVersions {
     uint32_t then;
   };
 
+  void Check(size_t number) const;
+
   std::string what_;
-  std::vector<Version> versions_;
+  std::vector<std::optional<Version>> versions_;  // nothing of undefined ones
 };
 
 }  // namespace stowage

@@ -154,6 +154,28 @@ TEST_P(OnePlannedModuleTest, WhatIsReadAgainMustNotBeWrittenOver) {
               HasSubstr("input 0 of a planned step was written over"));
 }
 
+TEST_P(OnePlannedModuleTest, WhatIsReadAgainMustNotBeWrittenOverInTheBackwardEither) {
+  ChainModel& model = network_.model;
+  bool writes = true;
+  model.AddFunction("writer", "mul", [&](const at::Tensor& x) {
+    at::Tensor y = x.tanh();
+    if (!y.requires_grad() || !writes) return y;
+    y.register_hook([&](const at::Tensor& gradient) {
+      const torch::NoGradGuard no_grad;
+      at::Tensor(model_.parameters()[2]).add_(1);
+      return gradient;
+    });
+    return y;
+  });
+  chain_ = ChainWithTimes(model, network_.input, network_.target, training_device_.execution);
+  planned_ = Make(RecomputeAll(chain_));
+  const at::Tensor loss = LossOf(ForwardOf(planned_.get()));
+  EXPECT_THAT(ErrorOf([&] { loss.backward(); }),
+              HasSubstr("parameter 2 of a planned step was written over between"));
+  writes = false;
+  EXPECT_EQ(ErrorOf([&] { LossOf(ForwardOf(planned_.get())).backward(); }), "nothing");
+}
+
 TEST_P(OnePlannedModuleTest, GradientsHaveNoGradient) {
   const at::Tensor loss = LossOf(ForwardOf(planned_.get()));
   EXPECT_THAT(ErrorOf([&] { loss.backward({}, true, /*create_graph=*/true); }),
