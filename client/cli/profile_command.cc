@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/agent/trained_model.h"
 #include "client/cli/delivery.h"
+#include "client/cli/deterministic_mode.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/files.h"
 #include "client/cli/plan_flags.h"
@@ -48,8 +49,12 @@ int RunProfile() {
       ExecutionDeviceOn(*place, /*link=*/std::nullopt);
   if (!device.ok()) return Fail(device.status());
   ProfileReport report;
-  const absl::StatusOr<Profile> profile = Measure(*workload, device->get(), &report);
-  if (!profile.ok()) return Fail(profile.status());
+  absl::StatusOr<Profile> profile = absl::UnknownError("");
+  status = BeDeterministic(*place, [&] {
+    profile = Measure(*workload, device->get(), &report);
+    return profile.status();
+  });
+  if (!status.ok()) return Fail(status);
 
   const absl::Status delivered = Deliver(ToJson(ToProto(*profile)), ProfileText(*profile, report));
   return delivered.ok() ? kExitOk : Fail(delivered);

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "client/cli/deterministic_mode.h"
 #include "client/cli/known_profile.h"
 #include "client/torch/base/tensor_storage.h"
 
@@ -92,12 +93,15 @@ Verification::Verification(Agent* agent, const TrainedModel* plain, const Batch*
                 [plain, meters](Batch own) { return plain->PlainStep(std::move(own), meters); }) {}
 
 absl::Status Verification::Prepare(std::optional<Profile> known) {
-  const int runs = DeviceOf(batch_->inputs).is_cpu() ? 1 : kPlainRuns;
-  for (int i = 0; i < runs; ++i) {
+  const c10::Device device = DeviceOf(batch_->inputs);
+  const auto train = [this] {
     absl::StatusOr<Trajectory> plain = training_.TrainPlain(steps_);
-    if (!plain.ok()) return plain.status();
-    plain_runs_.push_back(*std::move(plain));
-  }
+    if (plain.ok()) plain_runs_.push_back(*std::move(plain));
+    return plain.status();
+  };
+  absl::Status status = BeDeterministic(device, train);
+  for (int i = 1; status.ok() && i < (device.is_cpu() ? 1 : kPlainRuns); ++i) status = train();
+  if (!status.ok()) return status;
   const auto equal = [this](const Trajectory& run) { return Compare(run, plain()).all(); };
   if (!std::all_of(plain_runs_.begin(), plain_runs_.end(), equal)) {
     plain_spread_ = SpreadOf(plain_runs_);

@@ -60,8 +60,8 @@ class Verification {
                int steps, const StepMeters& meters = {});
 
   // Trains plain and profiles, unless a profile is known. On a device other than the CPU it trains plain
-  // kPlainRuns times: where those runs are not equal bit for bit, no two are, and planned ones are held to
-  // their spread. Errors: those of the steps, KnowOrProfile.
+  // kPlainRuns times, in LibTorch's deterministic mode (BeDeterministic): where those runs are not equal bit for bit, no two
+  // are, and planned ones are held to their spread. Errors: those of the steps, KnowOrProfile.
   absl::Status Prepare(std::optional<Profile> known = std::nullopt);
   const Trajectory& plain() const { return plain_runs_.front(); }
   // Nothing where plain runs are equal.

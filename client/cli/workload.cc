@@ -1,6 +1,5 @@
 #include "client/cli/workload.h"
 
-#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
 #include <cstdint>
@@ -64,13 +63,6 @@ absl::Status PrepareTorch() {
   return absl::OkStatus();
 }
 
-// Steps are to be equal bit for bit. Kernels that cannot be only warn: runs of plain training then differ, which
-// Verification sees.
-void MakeDeterministic() {
-  at::globalContext().setDeterministicCuDNN(true);
-  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
-}
-
 absl::StatusOr<Sample> SampleFromFlags(c10::Device device) {
   const int64_t length = absl::GetFlag(FLAGS_length);
   const absl::StatusOr<DecoderOptions> decoder = NamedDecoder({absl::GetFlag(FLAGS_model)});
@@ -122,7 +114,6 @@ absl::StatusOr<Workload> WorkloadFromFlags(c10::Device device) {
   absl::Status status = CheckScriptFlags();
   if (status.ok()) status = PrepareTorch();
   if (!status.ok()) return status;
-  if (!device.is_cpu()) MakeDeterministic();
   return absl::GetFlag(FLAGS_script).empty() ? ReferenceNetwork(device) : OwnNetwork(device);
 }
 

@@ -1,3 +1,4 @@
+#include <ATen/Context.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -172,10 +173,16 @@ class DeviceVerificationTest : public ::testing::Test {
  protected:
   DeviceVerificationTest() {
     network_.model.AddFunction("noise", "noise", [this](const at::Tensor& x) {
-      return noisy_ ? x * (1 + 1e-4 * static_cast<double>(++calls_ % 5)) : x * 1;
+      if (!noisy_) return x * 1;
+      at::globalContext().alertNotDeterministic("noise");
+      return x * (1 + 1e-4 * static_cast<double>(++calls_ % 5));
     });
     options_.device = device_.execution;
     options_.profile.repeats = 1;
+  }
+  ~DeviceVerificationTest() override {
+    at::globalContext().setDeterministicAlgorithms(false, false);
+    at::globalContext().setDeterministicCuDNN(false);
   }
 
   Verified Verify() {
@@ -202,13 +209,19 @@ class DeviceVerificationTest : public ::testing::Test {
 TEST_F(DeviceVerificationTest, WherePlainRunsAreEqualPlannedOnesMustBe) {
   const Verified verified = Verify();
   EXPECT_FALSE(spread_);
+  EXPECT_TRUE(at::globalContext().deterministicAlgorithms());
+  EXPECT_FALSE(at::globalContext().deterministicAlgorithmsWarnOnly());
   EXPECT_TRUE(verified.equal.all());
   EXPECT_THAT(verified.faults, ::testing::IsEmpty());
 }
 
 TEST_F(DeviceVerificationTest, WherePlainRunsDifferPlannedOnesLieWithinTheirSpread) {
   noisy_ = true;
+  testing::internal::CaptureStderr();
   const Verified verified = Verify();
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("steps may differ from run to run: "));
+  EXPECT_TRUE(at::globalContext().deterministicAlgorithmsWarnOnly());
   ASSERT_TRUE(spread_);
   EXPECT_GT(spread_->loss, 0);
   EXPECT_GT(spread_->parameters, 0);
