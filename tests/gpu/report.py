@@ -7,6 +7,8 @@ PYTHON = "gpt2_python"  # tests/bench/gpu/gpt2_rows.py
 STEPS = ["link"] + [step for network in NETWORKS
                     for step in [network] + ([f"{network}.gain"] if network in CHAINS else []) + [f"{network}.batch"]] + [PYTHON]
 BUDGETS = ["80%", "60%", "40%", "least"]
+RUN = "run"  # how, and with what
+NO_ROW = ": no row"
 TESTS = {"tests": "tests/client/torch", "agent.tests": "tests/client/agent"}
 COMMAND = [f"command/{network}/{verb}" for network in ("chain", "graph", "script") for verb in ("profile", "run", "verify")]
 # What plans are held to on a GPU: measured over predicted. Elsewhere time is that of a device of threads, and blocks of 512 bytes
@@ -61,7 +63,7 @@ def faults(rows, gpu):
         if row is None and _is_skipped(name, rows):
             continue
         if row is None:
-            found.append(f"{name}: no row")
+            found.append(f"{name}{NO_ROW}")
         elif "error" in row:
             found.append(f"{name}: {row['error']}")
         elif name in TESTS:
@@ -84,6 +86,8 @@ def _is_skipped(name, rows):
 def _faults_of_steps(row, gpu):
     if row["plain_repeats"] and not row["equal"]:
         yield "loss, gradients, buffers or random state differ from plain training's"
+    if not row["plain_repeats"] and row.get("from_plain", 0) > row.get("plain_spread", 0):
+        yield f"gradients are {row['from_plain']:.2g} of their length from plain training's, which differ by {row['plain_spread']:.2g}"
     peak = row.get("allocated_peak_bytes", row["peak_bytes"])
     if peak > row["predicted_peak_bytes"]:
         yield f"{peak} bytes at most, {row['predicted_peak_bytes']} predicted"
@@ -119,6 +123,8 @@ def _outside(what, share, within):
 def page(rows, gpu):
     """Markdown."""
     text = ["# Training on a device, plain and by plans", ""]
+    if RUN in rows:
+        text += [f"`{rows[RUN]['command']}`, PyTorch {rows[RUN]['torch']}, {rows[RUN]['cores']} cores of the host.", ""]
     peaks, steps = (f"{low:.2f} to {high:.2f}" for low, high in (PEAK_WITHIN, STEP_WITHIN))
     text += [f"On a GPU peaks are held to {peaks} of their prediction, steps to {steps}"
              + ("." if gpu else ": this was none, and nothing here was held to that."), ""]
@@ -128,7 +134,11 @@ def page(rows, gpu):
         text += _network(network, rows)
     text += _tests(rows) + _command(rows) + _python(rows)
     wrong = faults(rows, gpu)
-    text += ["## What is missing or not as promised", ""] + ([f"- {fault}" for fault in wrong] or ["Nothing."])
+    missing = [fault[:-len(NO_ROW)] for fault in wrong if fault.endswith(NO_ROW)]
+    said = [f"- {fault}" for fault in wrong if not fault.endswith(NO_ROW)]
+    if missing:
+        said.append(f"- Not run: {', '.join(missing)}.")
+    text += ["## What is missing or not as promised", ""] + (said or ["Nothing."])
     return "\n".join(text) + "\n"
 
 
@@ -155,7 +165,8 @@ def _network(network, rows):
     if steps:
         first = steps[0][1]
         repeats = "repeats bit for bit" if first["plain_repeats"] else "does not repeat bit for bit"
-        text += [f"Batch {first['batch']}; plain training takes {_size(first['plain_peak_bytes'])} and "
+        mixed = ", bfloat16 by autocast" if first.get("autocast") else ""
+        text += [f"Batch {first['batch']}{mixed}; plain training takes {_size(first['plain_peak_bytes'])} and "
                  f"{first['plain_step_ns'] / 1e6:.1f} ms a step, and {repeats}.", ""]
         text += ["| plan | predicted peak | allocated | of it | reserved | recomputed | copies | step, ms | of predicted | throughput of plain | equal | "
                  "more waits |", "|---|---|---|---|---|---|---|---|---|---|---|---|"]
@@ -178,7 +189,7 @@ def _tests(rows):
     found = [(name, rows[name]) for name in TESTS if name in rows]
     if not found:
         return []
-    said = [f"- `{TESTS[name]}`: {row['tests']} tests of {row['programs']} programs passed"
+    said = [f"- `{TESTS[name]}`: {row['tests']} tests of {row['programs']} programs passed, {row['skipped']} were skipped"
             + (f"; {', '.join(row['failed'])} failed" if row["failed"] else "") + "." for name, row in found]
     return ["## Tests on the device", "", *said, ""]
 
@@ -230,4 +241,10 @@ def _steps(way, row):
     return (f"| {way} ({row['solver']}) | {_size(row['predicted_peak_bytes'])} | {_size(row['allocated_peak_bytes'])} | "
             f"{row['peak_of_prediction']:.3f} | {_size(row['reserved_peak_bytes'])} | {row['recomputed']} | {row['copies']} | "
             f"{row['step_ns'] / 1e6:.1f} | {row['step_of_prediction']:.3f} | {row['throughput_of_plain']:.3f} "
-            f"({row['throughput_low']:.3f} to {row['throughput_high']:.3f}) | {'yes' if row['equal'] else 'no'} | {row['waits_beyond_plain']} |")
+            f"({row['throughput_low']:.3f} to {row['throughput_high']:.3f}) | {_equal(row)} | {row['waits_beyond_plain']} |")
+
+
+def _equal(row):
+    if row["equal"] or "from_plain" not in row:
+        return "yes" if row["equal"] else "no"
+    return f"{row['from_plain']:.1e} of {row['plain_spread']:.1e}"

@@ -2,6 +2,8 @@
 // batch_rows.h say what. Steps are independent of each other, and each takes minutes.
 #include <ATen/Parallel.h>
 
+#include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <string>
@@ -17,6 +19,7 @@
 #include "tests/bench/gpu/report_row.h"
 #include "tests/bench/gpu/training_rows.h"
 #include "tests/bench/torch/gain_row.h"
+#include "tests/client/torch/autocast.h"
 
 ABSL_FLAG(std::string, step, "", "what to measure, one of --list");
 ABSL_FLAG(std::string, device, "cuda",
@@ -24,6 +27,9 @@ ABSL_FLAG(std::string, device, "cuda",
 ABSL_FLAG(std::string, rows, "gpu_report.jsonl",
           "file that rows are appended to; those that it has are not measured again");
 ABSL_FLAG(bool, toy, false, "small networks, and one round of each: to see that all of it runs");
+ABSL_FLAG(double, patience_s, 60, "seconds after which a search for a plan is cut off");
+ABSL_FLAG(std::string, traces, "",
+          "folder for what the instructions of plans that copy took; empty: none");
 ABSL_FLAG(bool, list, false, "prints the steps, one a line, and runs nothing");
 
 namespace stowage {
@@ -84,12 +90,14 @@ std::vector<ReportedNetwork> Networks(bool toy) {
   return {{"resnet50", Images("resnet50", 224, 64, 1000)},
           {"resnet152", Images("resnet152", 224, 64, 1000)},
           {"densenet201", Images("densenet201", 224, 64, 1000)},
-          {"decoder_sdpa", Decoder()},
+          {"decoder_sdpa", Decoder(), Form::kChain, Bytes(0), /*autocast=*/true},
           {"nasnet", Images("nasnet_a", 32, 128, 10), Form::kGraph}};
 }
 
 ReportEffort Effort(bool toy) {
   ReportEffort effort;
+  effort.patience = std::chrono::milliseconds(std::llround(absl::GetFlag(FLAGS_patience_s) * 1000));
+  effort.traces = absl::GetFlag(FLAGS_traces);
   if (!toy) return effort;
   effort.warmups = 0;
   effort.rounds = effort.repeats = effort.transfers.repeats = 1;
@@ -130,23 +138,29 @@ absl::Status AddGainRow(const ReportedNetwork& network, const ReportEffort& effo
   return file->Append(row);
 }
 
+template <class Run>
+ReportStep StepOf(const ReportedNetwork& network, const std::string& what, const Run& run) {
+  return {network.name + what, [=](ReportDevice* device, ReportFile* file) {
+            const ScopedAutocast scope(network.autocast && device->is_gpu(),
+                                       /*remember_casts=*/false, c10::DeviceType::CUDA);
+            return run(network, device, file);
+          }};
+}
+
 std::vector<ReportStep> Steps(bool toy) {
   const ReportEffort effort = Effort(toy);
   std::vector<ReportStep> steps = {{"link", [=](ReportDevice* device, ReportFile* file) {
                                       return AddLinkRow(effort, device, file);
                                     }}};
+  const auto rows = [effort](const auto& add) {
+    return [=](const ReportedNetwork& network, ReportDevice* device, ReportFile* file) {
+      return add(network, effort, device, file);
+    };
+  };
   for (const ReportedNetwork& network : Networks(toy)) {
-    steps.push_back({network.name, [=](ReportDevice* device, ReportFile* file) {
-                       return AddTrainingRows(network, effort, device, file);
-                     }});
-    if (network.form == Form::kChain) {
-      steps.push_back({network.name + ".gain", [=](ReportDevice* device, ReportFile* file) {
-                         return AddGainRow(network, effort, device, file);
-                       }});
-    }
-    steps.push_back({network.name + ".batch", [=](ReportDevice* device, ReportFile* file) {
-                       return AddBatchRows(network, effort, device, file);
-                     }});
+    steps.push_back(StepOf(network, "", rows(&AddTrainingRows)));
+    if (network.form == Form::kChain) steps.push_back(StepOf(network, ".gain", rows(&AddGainRow)));
+    steps.push_back(StepOf(network, ".batch", rows(&AddBatchRows)));
   }
   return steps;
 }
@@ -168,7 +182,8 @@ absl::Status Run() {
 }
 
 int Main(const std::vector<std::string>& arguments) {
-  const std::vector<std::string> flags = {"step", "device", "rows", "toy", "list"};
+  const std::vector<std::string> flags = {"step",       "device", "rows", "toy",
+                                          "patience_s", "traces", "list"};
   const absl::StatusOr<bool> help = ParseFlags(arguments, flags);
   if (help.ok() && *help) {
     std::printf("usage: gpu_report --step=STEP [flags]\n\n%s", FlagHelp(flags).c_str());

@@ -25,6 +25,9 @@ namespace {
 
 class ReportTestDevice final : public ReportDevice {
  public:
+  bool is_gpu() const override { return false; }
+  void BeDeterministic(bool /*may_warn*/) override {}
+
   absl::StatusOr<std::unique_ptr<ExecutionDevice>> Make(const TransferModel& link) override {
     absl::StatusOr<std::unique_ptr<TestDevice>> made = TestDevice::Create(link);
     if (!made.ok()) return made.status();
@@ -51,10 +54,15 @@ class ReportGpu final : public ReportDevice {
   explicit ReportGpu(int index)
       : index_(index),
         waits_(c10::Device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(index))) {
-    // Steps are to be equal bit for bit; kernels that cannot be only warn.
+    BeDeterministic(/*may_warn=*/false);
+  }
+
+  bool is_gpu() const override { return true; }
+  // Not only a matter of what throws: with warnings alone attention sums in any order.
+  void BeDeterministic(bool may_warn) override {
     at::globalContext().setDeterministicCuDNN(true);
     at::globalContext().setBenchmarkCuDNN(false);
-    at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
+    at::globalContext().setDeterministicAlgorithms(true, may_warn);
   }
 
   absl::StatusOr<std::unique_ptr<ExecutionDevice>> Make(const TransferModel& link) override {

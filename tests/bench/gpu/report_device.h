@@ -18,6 +18,11 @@ class ReportDevice {
  public:
   virtual ~ReportDevice() = default;
 
+  virtual bool is_gpu() const = 0;
+
+  // Kernels repeat bit for bit from now on, and those that cannot throw, or, if `may_warn`, warn.
+  virtual void BeDeterministic(bool may_warn) = 0;
+
   // With a link of this speed and so much host memory, which a GPU has locked at once. What the link says of its speed plans
   // go by; copies are as fast as they are. Errors: those of CudaDevice and TestDevice.
   virtual absl::StatusOr<std::unique_ptr<ExecutionDevice>> Make(const TransferModel& link) = 0;

@@ -1,14 +1,21 @@
 #include "tests/bench/gpu/training_rows.h"
 
+#include <ATen/Functions.h>
+
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "client/torch/model/autocast_state.h"
 #include "client/torch/profile/median.h"
 #include "solvers/chain/segments.h"
 #include "solvers/planner.h"
@@ -22,6 +29,7 @@ namespace stowage {
 namespace {
 
 constexpr double kShares[] = {0.8, 0.6, 0.4};
+constexpr int kPlainRuns = 4;
 
 // A speed to begin with, before any was measured.
 TransferModel LinkWith(Bytes host_memory) {
@@ -61,12 +69,14 @@ class TrainingMeasurement {
     if (!step.ok()) return step.status();
     ReportRow row(way.id);
     row.Add("form", is_chain() ? "chain" : "graph").Add("solver", way.solver);
+    row.Add("autocast", AutocastState::Capture().enabled());
     row.Add("batch", batch_).Add("budget", way.budget).Add("predicted_peak", way.prediction.peak);
     row.Add("recomputed", int64_t{way.prediction.recomputed_forwards});
     row.Add("copies", int64_t{Copies(way.schedule)});
     absl::Status status = AddOutcome(*step, &row);
     if (status.ok()) status = AddMemory(*step, way.prediction, &row);
     if (status.ok()) status = AddTimes(*step, way.prediction, &row);
+    if (status.ok() && Copies(way.schedule) > 0) status = Trace(way);
     if (!status.ok()) return status;
     return row;
   }
@@ -87,6 +97,13 @@ class TrainingMeasurement {
     auto network = TrainedNetwork::Make(choice, form, device_.get());
     if (!network.ok()) return network.status();
     network_ = *std::move(network);
+    report_device_->BeDeterministic(/*may_warn=*/false);
+    const absl::Status first = network_->Plain().status();
+    if (absl::StrContains(first.message(), "deterministic implementation")) {
+      report_device_->BeDeterministic(/*may_warn=*/true);
+    } else if (!first.ok()) {
+      return first;
+    }
     ProfileOptions options;
     options.repeats = effort_.repeats;
     absl::StatusOr<Profile> profile = network_->Measure(options);
@@ -102,16 +119,45 @@ class TrainingMeasurement {
     return TrainPlain();
   }
 
-  // Twice: what differs between equal steps, plans are not to blame for.
+  // Twice: what differs between equal steps, plans are not to blame for. Then more of them say how much that may be.
   absl::Status TrainPlain() {
     start_.emplace(network_->tensors(), device_->device());
     const Step plain = [this] { return network_->Plain(); };
-    for (std::optional<Outcome>* outcome : {&plain_, &again_}) {
+    for (int run = 0; run < 2 || (!plain_repeats_ && run < kPlainRuns); ++run) {
       absl::StatusOr<Outcome> trained = OutcomeOf(plain);
       if (!trained.ok()) return trained.status();
-      *outcome = *std::move(trained);
+      if (run == 0) plain_ = *std::move(trained);
+      if (run == 1) plain_repeats_ = *trained == *plain_;
+      gradients_.push_back(Gradients());
+    }
+    if (plain_repeats_) {
+      gradients_.clear();
+      return absl::OkStatus();
+    }
+    for (size_t i = 1; i < gradients_.size(); ++i) {
+      for (size_t j = 0; j < i; ++j)
+        spread_ = std::max(spread_, Apart(gradients_[j], gradients_[i]));
     }
     return absl::OkStatus();
+  }
+
+  // On the host.
+  std::vector<at::Tensor> Gradients() const {
+    std::vector<at::Tensor> gradients;
+    for (const at::Tensor& parameter : network_->tensors().parameters()) {
+      if (parameter.grad().defined()) gradients.push_back(parameter.grad().cpu());
+    }
+    return gradients;
+  }
+
+  // As a share of their length, as one vector.
+  static double Apart(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+    double apart = 0, length = 0;
+    for (size_t i = 0; i < a.size(); ++i) {
+      apart += at::sub(a[i], b[i]).square().sum(at::kDouble).item().toDouble();
+      length += a[i].square().sum(at::kDouble).item().toDouble();
+    }
+    return std::sqrt(apart / length);
   }
 
   absl::StatusOr<Outcome> OutcomeOf(const Step& step) const {
@@ -124,8 +170,13 @@ class TrainingMeasurement {
   absl::Status AddOutcome(const Step& step, ReportRow* row) const {
     const absl::StatusOr<Outcome> planned = OutcomeOf(step);
     if (!planned.ok()) return planned.status();
-    row->Add("equal", *planned == *plain_).Add("plain_repeats", *again_ == *plain_);
+    row->Add("equal", *planned == *plain_).Add("plain_repeats", plain_repeats_);
     row->Add("gradients", planned->gradients.ToHex().substr(0, 16));
+    if (plain_repeats_) return absl::OkStatus();
+    double nearest = std::numeric_limits<double>::infinity();
+    const std::vector<at::Tensor> gradients = Gradients();
+    for (const auto& plain : gradients_) nearest = std::min(nearest, Apart(plain, gradients));
+    row->Add("plain_spread", spread_).Add("from_plain", nearest);
     return absl::OkStatus();
   }
 
@@ -153,6 +204,34 @@ class TrainingMeasurement {
     return absl::OkStatus();
   }
 
+  // Microseconds from the start of the step on, a line an instruction.
+  absl::Status Trace(const Way& way) const {
+    if (effort_.traces.empty()) return absl::OkStatus();
+    std::vector<TimelinePoint> predicted;
+    const auto run = Evaluator(Instance(problem(), link())).Run(way.schedule, &predicted);
+    if (!run.ok()) return run.status();
+    Later<MeasuredStep> later;
+    const auto step = network_->Planned(problem(), way.schedule, copying_.get(), &later);
+    if (!step.ok()) return step.status();
+    for (int i = 0; i < 2; ++i) {  // the first one warms up
+      const absl::StatusOr<StepReport> report = (*step)();
+      if (!report.ok()) return report.status();
+    }
+    const MeasuredStep& measured = later.Get();
+    std::ofstream file(absl::StrCat(
+        effort_.traces, "/", absl::StrReplaceAll(way.id, {{"/", "_"}, {"%", ""}}), ".trace"));
+    file << "predicted start\tend\tmeasured start\tend\tinstruction\n";
+    for (size_t i = 0; i < way.schedule.size(); ++i) {
+      for (const Nanos time : {predicted[i].start, predicted[i].end, measured.instructions[i].start,
+                               measured.instructions[i].end}) {
+        file << time.value() / 1000 << '\t';
+      }
+      file << ToString(way.schedule[i]) << '\n';
+    }
+    if (file) return absl::OkStatus();
+    return absl::UnavailableError(absl::StrCat("cannot write into ", effort_.traces));
+  }
+
   absl::Status AddTimes(const Step& step, const Simulation& prediction, ReportRow* row) const {
     const absl::StatusOr<std::vector<StepTimes>> times =
         TakeTurns({[this] { return network_->Plain(); }, step}, effort_.warmups, effort_.rounds);
@@ -176,7 +255,11 @@ class TrainingMeasurement {
   std::unique_ptr<TrainedNetwork> network_;
   std::optional<Profile> profile_;
   std::optional<Rewinder> start_;
-  std::optional<Outcome> plain_, again_;
+  std::optional<Outcome> plain_;
+  bool plain_repeats_ = false;
+  // Of plain steps, where they do not repeat, and how far these are apart.
+  std::vector<std::vector<at::Tensor>> gradients_;
+  double spread_ = 0;
 };
 
 class TrainingRows {

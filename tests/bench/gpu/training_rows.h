@@ -21,6 +21,8 @@ struct ReportEffort {
   std::chrono::milliseconds patience = std::chrono::seconds(60);  // for a search
   TransferOptions transfers;
   std::optional<MeasuredTransfers> assumed_link;  // where none can be measured
+  // Folder for what each instruction of a plan that copies took against its prediction, a file a row; empty: none.
+  std::string traces;
 };
 
 // Which a GPU has locked, for plans that copy.
@@ -31,6 +33,8 @@ struct ReportedNetwork {
   NetworkChoice choice;
   Form form = Form::kChain;  // what is planned
   Bytes test_memory;         // what the test device has for the largest batch
+  // On a GPU its steps are in bfloat16, by autocast that remembers no casts: one scope is around many steps.
+  bool autocast = false;
 };
 
 // The link to host memory, and the row "link" that says what it moves.
@@ -40,7 +44,8 @@ absl::Status AddLinkRow(const ReportEffort& effort, ReportDevice* device, Report
 
 // Rows NAME/WAY/BUDGET: of plans that recompute and of such that copy, too, at 80%, 60% and 40% of plain training's memory and
 // at their least; of checkpoint_sequential with the segments that are fastest by the prediction (chains), and of selective
-// checkpointing. Those that the file has are left out; what fails of one row stands in its place. Errors: those without
+// checkpointing. Where equal steps of plain training have unequal gradients, four of them say how far these are apart, and a
+// planned step's gradients how far they are from the nearest. Rows that the file has are left out; what fails of one row stands in its place. Errors: those without
 // which there are no rows, and those of the file.
 absl::Status AddTrainingRows(const ReportedNetwork& network, const ReportEffort& effort,
                              ReportDevice* device, ReportFile* file);
