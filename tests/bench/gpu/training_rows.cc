@@ -305,27 +305,50 @@ class TrainingRows {
     for (const std::optional<double> share : {std::optional(kShares[0]), std::optional(kShares[1]),
                                               std::optional(kShares[2]), std::optional<double>()}) {
       const std::string id = Id(absl::StrCat(kind, "/", BudgetText(share)));
-      absl::Status status = AddRow(
-          measurement, id, frontier.ok() ? WayAt(*frontier, instance, share) : frontier.status());
+      absl::Status status =
+          AddRow(measurement, id, WayAt(frontier, instance, share, options.solver));
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
   }
 
-  static absl::StatusOr<Way> WayAt(const Frontier& frontier, const Instance& instance,
-                                   std::optional<double> share) {
+  absl::StatusOr<Way> WayAt(const absl::StatusOr<Frontier>& frontier, const Instance& instance,
+                            std::optional<double> share, const std::string& solver) const {
+    const absl::StatusOr<Plan> plan = absl::IsDeadlineExceeded(frontier.status())
+                                          ? PlanWithin(instance, share, solver)
+                                          : PlanOf(frontier, instance, share);
+    if (!plan.ok()) return plan.status();
+    if (plan->status != PlanStatus::kFound) {
+      return absl::NotFoundError(absl::StrCat("no plan: the least is ",
+                                              ToString(plan->bounds.least_budget), ", ",
+                                              ToString(plan->budget), " were asked for"));
+    }
+    const absl::StatusOr<Simulation> prediction = Evaluator(instance).Run(plan->schedule);
+    if (!prediction.ok()) return prediction.status();
+    return Way{"", plan->provenance.solver, plan->budget, plan->schedule, *prediction};
+  }
+
+  static absl::StatusOr<Plan> PlanOf(const absl::StatusOr<Frontier>& frontier,
+                                     const Instance& instance, std::optional<double> share) {
+    if (!frontier.ok()) return frontier.status();
     const absl::StatusOr<Simulation> plain = instance.store_all();
     if (!plain.ok()) return plain.status();
-    const Bytes least = frontier.points().empty() ? plain->peak : frontier.points().front().peak;
-    const Bytes budget = share ? ShareOf({*share}, plain->peak) : least;
-    const Plan plan = frontier.PlanAt(budget);
-    if (plan.status != PlanStatus::kFound) {
-      return absl::NotFoundError(absl::StrCat("no plan: the least is ", ToString(least), ", ",
-                                              ToString(budget), " were asked for"));
-    }
-    const absl::StatusOr<Simulation> prediction = Evaluator(instance).Run(plan.schedule);
-    if (!prediction.ok()) return prediction.status();
-    return Way{"", plan.provenance.solver, budget, plan.schedule, *prediction};
+    const bool has_points = !frontier->points().empty();
+    const Bytes least = has_points ? frontier->points().front().peak : plain->peak;
+    return frontier->PlanAt(share ? ShareOf({*share}, plain->peak) : least);
+  }
+
+  // Where there is no time for all budgets at once, one by one: a search that is cut off has a plan all the same.
+  absl::StatusOr<Plan> PlanWithin(const Instance& instance, std::optional<double> share,
+                                  const std::string& solver) const {
+    const StopToken stop(std::chrono::steady_clock::now() + effort_.patience);
+    PlanOptions options;
+    options.solver = solver;
+    options.solve.stop = &stop;
+    const Budget asked = share ? Budget(ShareOfStoreAll{*share}) : Budget(LeastBudget{});
+    const absl::StatusOr<Bytes> budget = ResolveBudget(instance, asked, options);
+    if (!budget.ok()) return budget.status();
+    return MakePlan(instance, *budget, options);
   }
 
   static absl::StatusOr<Way> FastestSegments(const TrainingMeasurement& measurement) {
