@@ -69,6 +69,34 @@ def test_a_training_by_the_planner(budget):
     assert plan.recomputed_forwards == 0 if budget == "100%" else plan.recomputed_forwards > 0
 
 
+@pytest.mark.skipif(not hasattr(torch.amp, "GradScaler"), reason="PyTorch has no GradScaler of the CPU before 2.3")
+@pytest.mark.parametrize("budget", ["60%", "least"])
+def test_a_training_with_a_grad_scaler(budget):
+    """Scaled losses, gradients that are unscaled and clipped, and steps that the scaler leaves out because one is infinite."""
+    torch.manual_seed(1)
+    plain = nn.Sequential(*[Mlp(64) for _ in range(6)])
+    model = stowage.wrap(copy.deepcopy(plain), budget)
+    x, left_out = torch.randn(32, 64), 0
+    sides = [(m, torch.optim.SGD(m.parameters(), lr=0.1), torch.amp.GradScaler("cpu", init_scale=2.0**10)) for m in (plain, model)]
+    for number in range(6):
+        weighs = float("inf") if number in (2, 4) else 1.0
+        for side, optimizer, scaler in sides:
+            optimizer.zero_grad(set_to_none=True)
+            torch.manual_seed(number)
+            with torch.autocast("cpu", torch.bfloat16):
+                loss = side(x).float().square().mean() * weighs
+            scaler.scale(loss).backward()
+            scaler.unscale_(optimizer)
+            nn.utils.clip_grad_norm_(side.parameters(), 1.0)
+            scaler.step(optimizer)
+            scaler.update()
+        assert sides[0][2].get_scale() == sides[1][2].get_scale()
+        left_out += weighs != 1.0
+        for mine, theirs in zip(model.parameters(), plain.parameters()):
+            assert torch.equal(mine, theirs) and torch.equal(mine.grad.nan_to_num(), theirs.grad.nan_to_num())
+    assert sides[1][2].get_scale() == 2.0 ** (10 - left_out) and sum(model.stowage.recomputed) > 0
+
+
 class Heavy(nn.Module):
     """Of more parameters than activations."""
 
