@@ -38,6 +38,7 @@ from stowage.planning import (
 
 if TYPE_CHECKING:
     from stowage._op_costs import Roofline
+    from stowage._run import is_recomputing
     from stowage.compiling import Partitioner, compile
     from stowage.exporting import export
     from stowage.wrapping import Training, unwrap, wrap
@@ -68,6 +69,7 @@ __all__ = [
     "__version__",
     "compile",
     "export",
+    "is_recomputing",
     "solvers",
     "unwrap",
     "wrap",
@@ -80,6 +82,7 @@ _NEEDS_TORCH = {
     "Training": "wrapping",
     "compile": "compiling",
     "export": "exporting",
+    "is_recomputing": "_run",
     "unwrap": "wrapping",
     "wrap": "wrapping",
 }

@@ -9,6 +9,7 @@ keeps. Slots are known to the Run by weak references, and nothing that it holds 
 
 from __future__ import annotations
 
+import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
@@ -153,6 +154,9 @@ class Call:
                 raise ExecutionError(f"block {block}: a parameter was written over between forward and backward")
 
 
+_here = threading.local()
+
+
 class restored:
     """Random state, autocast and buffers as a call saw them; afterwards as they are now, whatever happens."""
 
@@ -163,6 +167,7 @@ class restored:
 
     def __enter__(self) -> None:
         call = self._call
+        _here.runs_again = getattr(_here, "runs_again", 0) + 1
         self._chosen = call.device.chosen()
         if self._chosen is not None:
             self._chosen.__enter__()
@@ -181,6 +186,13 @@ class restored:
         self._call.device.set_random_state(self._random)
         if self._chosen is not None:
             self._chosen.__exit__(*error)
+        _here.runs_again -= 1
+
+
+def is_recomputing() -> bool:
+    """Whether this thread runs a block once more than plain training does: a recompute, or to measure it. For blocks that count or
+    log what they do; what a block computes must not depend on it."""
+    return getattr(_here, "runs_again", 0) > 0
 
 
 def _put(buffers: Sequence[Tuple[torch.Tensor, torch.Tensor]]) -> None:

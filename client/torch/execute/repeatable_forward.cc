@@ -3,6 +3,18 @@
 #include <stdexcept>
 
 namespace stowage {
+namespace {
+
+thread_local int running_again = 0;
+
+struct RunningAgain {
+  RunningAgain() { ++running_again; }
+  ~RunningAgain() { --running_again; }
+};
+
+}  // namespace
+
+bool IsRecomputing() { return running_again > 0; }
 
 Tensors RepeatableForward::Run(const std::vector<at::Tensor>& buffers, c10::Device device,
                                absl::FunctionRef<Tensors()> forward) {
@@ -13,6 +25,7 @@ Tensors RepeatableForward::Run(const std::vector<at::Tensor>& buffers, c10::Devi
     return forward();
   }
   if (before_ == nullptr) throw std::logic_error("a forward that was to run once runs again");
+  const RunningAgain again;
   const StateGuard guard(buffers, device);
   before_->random.Restore();
   before_->buffers.Restore();

@@ -14,6 +14,10 @@
 
 namespace stowage {
 
+// Whether the calling thread runs a part of a model once more than plain training does: a recompute, or to measure it. For
+// parts that count or log what they do; what a part computes must not depend on it.
+bool IsRecomputing();
+
 class RepeatableForward {
  public:
   // The first time `forward` draws from the random generators, of the CPU and of `device`, and updates `buffers`. Later it sees both

@@ -97,6 +97,38 @@ def test_a_training_with_a_grad_scaler(budget):
     assert sides[1][2].get_scale() == 2.0 ** (10 - left_out) and sum(model.stowage.recomputed) > 0
 
 
+class Logs(nn.Module):
+    """Notes each of its forwards, and whether it is one that plain training does not have."""
+
+    def __init__(self):
+        super().__init__()
+        self.mlp, self.forwards, self.fails_again = Mlp(16), [], False
+
+    def forward(self, x):
+        self.forwards.append(stowage.is_recomputing())
+        if self.fails_again and self.forwards[-1]:
+            raise ValueError("gone")
+        return self.mlp(x)
+
+
+def test_a_block_knows_whether_it_runs_again():
+    torch.manual_seed(0)
+    model = stowage.wrap(nn.Sequential(*[Logs() for _ in range(4)]), "least")
+    step = step_on(torch.randn(8, 16))
+    for _ in range(3):  # the first of which measures
+        for block in model:
+            block.forwards.clear()
+        step(model)
+        assert all(block.forwards.count(False) == 1 for block in model)
+    assert sum(block.forwards.count(True) for block in model) == sum(model.stowage.recomputed) > 0
+    assert not stowage.is_recomputing()
+    # Where a recompute throws, too.
+    model[0].fails_again = True
+    with pytest.raises(ValueError, match="gone"):
+        step(model)
+    assert not stowage.is_recomputing()
+
+
 class Heavy(nn.Module):
     """Of more parameters than activations."""
 

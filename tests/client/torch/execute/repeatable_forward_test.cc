@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <stdexcept>
+#include <thread>
+#include <vector>
 
 #include "client/torch/model/model_state.h"
 
@@ -29,6 +31,22 @@ TEST_F(RepeatableForwardTest, RunsAgainAsAtFirstAndLeavesNoTrace) {
   EXPECT_TRUE(forward_.Run({counter_}, at::kCPU, draw)[0].equal(first[0]));
   EXPECT_TRUE(RandomState::Capture() == after);
   EXPECT_EQ(counter_.item<float>(), 1);
+}
+
+TEST_F(RepeatableForwardTest, IsKnownToWhatRunsAgainOnItsThreadAlone) {
+  std::vector<bool> known;
+  const auto look = [&] {
+    known.push_back(IsRecomputing());
+    std::thread([&] { EXPECT_FALSE(IsRecomputing()); }).join();
+    return Draw();
+  };
+  forward_.Run({counter_}, at::kCPU, look);
+  forward_.Run({counter_}, at::kCPU, look);
+  EXPECT_EQ(known, (std::vector<bool>{false, true}));
+  EXPECT_THROW(
+      forward_.Run({counter_}, at::kCPU, [&]() -> Tensors { throw std::runtime_error(""); }),
+      std::runtime_error);
+  EXPECT_FALSE(IsRecomputing());
 }
 
 TEST_F(RepeatableForwardTest, WhatRunsOnceCannotRunAgain) {
