@@ -115,6 +115,24 @@ def check_cuda(folder):
     assert not any("CUDA" in word for word in machine.configure(CUDACXX=str(toolkit / "bin/nvcc"))[0])
 
 
+def check_packed(folder):
+    """A build from elsewhere is unpacked, and its programs find their libraries beside them and in the PyTorch here."""
+    packed, out = folder / "packed", folder / "packed/out"
+    program(packed / "built/bin/gpu_report", f'echo "$LD_LIBRARY_PATH" > {folder}/packed/path')
+    program(packed / "built/tests/client/torch/some_test", f"case \"$1\" in --gtest_list_tests) echo 'Suite.'; echo '  a/cuda'; echo '  b/cuda' ;; "
+            "*) echo '[  PASSED  ] 1 test.' ;; esac")
+    subprocess.run(["tar", "cJf", packed / "built.tar.xz", "-C", packed, "built"], check=True)
+    shutil.rmtree(packed / "built")
+    site = folder / "packed/site"
+    (site / "nvidia/cu99/lib").mkdir(parents=True)
+    program(packed / "python", f"echo {site}/torch")
+    done = subprocess.run([sys.executable, HERE / "run", f"--out={out}", f"--packed={packed}", f"--python={packed}/python", "--only=tests",
+                           "--only=report.link"], capture_output=True, text=True)
+    assert done.returncode == 0, done
+    assert (packed / "path").read_text().startswith(f"{packed}/built/lib:{site}/torch/lib:{site}/nvidia/cu99/lib:"), (packed / "path").read_text()
+    assert report.read(out / "rows.jsonl")["tests"] == {"row": "tests", "programs": 1, "tests": 1, "skipped": 1, "failed": []}
+
+
 def check_command(folder):
     """Rows of the command's steps: those that are there are not made again, and what failed is."""
     out, built = folder / "command/out", folder / "command/built"
@@ -155,5 +173,5 @@ if __name__ == "__main__":
     os.chdir(HERE)
     with tempfile.TemporaryDirectory() as made:
         place = pathlib.Path(made).resolve()
-        for check in (check_what_is_missing, check_generators, check_cuda, check_command, check_skips):
+        for check in (check_what_is_missing, check_generators, check_cuda, check_packed, check_command, check_skips):
             check(place)
