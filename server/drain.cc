@@ -36,7 +36,9 @@ DrainResult Drain(std::chrono::nanoseconds timeout, int64_t ended_before, RpcSer
     // What is left waits for no plan: a watch of health, say.
     if (Clock::now() > last_open + kHandOver) break;
   }
-  DrainResult drained = planning->Drain(Clock::now());
+  // A call that gRPC has answered is counted a moment later: not abandoned.
+  const bool answered = ended.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  DrainResult drained = planning->Drain(Clock::now() + (answered ? kHandOver : Clock::duration(0)));
   drained.finished = drained.ended - ended_before;
   if (ended.wait_for(kHandOver) == std::future_status::timeout) server->CancelCalls();
   ended.wait();
