@@ -106,8 +106,8 @@ const std::vector<Folder>& Folders() {
       {"client/torch/script",
        {"client/torch/base", "client/torch/model", "solvers/model", "<torch>"}},
       {"client/torch/cuda",
-       {"client/torch/base", "client/torch/memory", "client/torch/offload", "solvers/model",
-        "<torch>"}},
+       {"client/torch/base", "client/torch/memory", "client/torch/model", "client/torch/offload",
+        "solvers/model", "<torch>"}},
       // Its folders are one library.
       {"client/torch", {"solvers/model", "solvers/placement", "solvers/schedule", "<torch>"}},
       {"client/models", TorchAnd({"solvers/model", "solvers/zoo", "<torch>"})},
