@@ -190,8 +190,10 @@ class restored:
 
 
 def is_recomputing() -> bool:
-    """Whether this thread runs a block once more than plain training does: a recompute, or to measure it. For blocks that count or
-    log what they do; what a block computes must not depend on it."""
+    """Whether this thread runs a block once more than plain training does: a recompute, or to measure it.
+
+    For blocks that count or log what they do; what a block computes must not depend on it.
+    """
     return getattr(_here, "runs_again", 0) > 0
 
 

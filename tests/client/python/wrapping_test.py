@@ -77,7 +77,8 @@ def test_a_training_with_a_grad_scaler(budget):
     plain = nn.Sequential(*[Mlp(64) for _ in range(6)])
     model = stowage.wrap(copy.deepcopy(plain), budget)
     x, left_out = torch.randn(32, 64), 0
-    sides = [(m, torch.optim.SGD(m.parameters(), lr=0.1), torch.amp.GradScaler("cpu", init_scale=2.0**10)) for m in (plain, model)]
+    scalers = [torch.amp.GradScaler("cpu", init_scale=2.0**10) for _ in range(2)]
+    sides = [(m, torch.optim.SGD(m.parameters(), lr=0.1), scaler) for m, scaler in zip((plain, model), scalers)]
     for number in range(6):
         weighs = float("inf") if number in (2, 4) else 1.0
         for side, optimizer, scaler in sides:
@@ -90,11 +91,11 @@ def test_a_training_with_a_grad_scaler(budget):
             nn.utils.clip_grad_norm_(side.parameters(), 1.0)
             scaler.step(optimizer)
             scaler.update()
-        assert sides[0][2].get_scale() == sides[1][2].get_scale()
+        assert scalers[0].get_scale() == scalers[1].get_scale()
         left_out += weighs != 1.0
         for mine, theirs in zip(model.parameters(), plain.parameters()):
             assert torch.equal(mine, theirs) and torch.equal(mine.grad.nan_to_num(), theirs.grad.nan_to_num())
-    assert sides[1][2].get_scale() == 2.0 ** (10 - left_out) and sum(model.stowage.recomputed) > 0
+    assert scalers[1].get_scale() == 2.0 ** (10 - left_out) and sum(model.stowage.recomputed) > 0
 
 
 class Logs(nn.Module):
@@ -124,7 +125,7 @@ def test_a_block_knows_whether_it_runs_again():
     assert not stowage.is_recomputing()
     # Where a recompute throws, too.
     model[0].fails_again = True
-    with pytest.raises(ValueError, match="gone"):
+    with pytest.raises((RuntimeError, ValueError), match="gone"):
         step(model)
     assert not stowage.is_recomputing()
 
