@@ -234,7 +234,8 @@ void CopyOn(const CopyPiece& piece, Stream direction, c10::Stream stream) {
 
 // By kernels, which reach page-locked memory themselves. An engine for copies would have compute wait for all that it was given
 // before, whatever that is for: the copies of plans.
-void CopyBuffers(const std::vector<CopyPiece>& pieces, const at::Tensor& room, c10::Device device) {
+void CopyBuffers(const std::vector<CopyPiece>& pieces, const at::Tensor& host_block,
+                 c10::Device device) {
   const c10::DeviceGuard guard(device);
   const auto bytes_at = [device](void* data, size_t bytes) {
     return at::for_blob(data, {static_cast<int64_t>(bytes)})
@@ -254,13 +255,13 @@ void CopyBuffers(const std::vector<CopyPiece>& pieces, const at::Tensor& room, c
 #else
   for (size_t i = 0; i < to.size(); ++i) at::bitwise_or_out(to[i], from[i], at::Scalar(0));
 #endif
-  // Or the room might be another's before the kernels have run.
-  void* const context = room.storage().data_ptr().get_context();
+  // Or the block might be another's before the kernels have run.
+  void* const context = host_block.storage().data_ptr().get_context();
   const c10::cuda::CUDAStream compute = c10::cuda::getCurrentCUDAStream(device.index());
 #if STOWAGE_TORCH_AT_LEAST(2, 8)
-  at::getHostAllocator(at::kCUDA)->record_event(room.data_ptr(), context, compute.unwrap());
+  at::getHostAllocator(at::kCUDA)->record_event(host_block.data_ptr(), context, compute.unwrap());
 #else
-  at::cuda::CachingHostAllocator_recordEvent(room.data_ptr(), context, compute);
+  at::cuda::CachingHostAllocator_recordEvent(host_block.data_ptr(), context, compute);
 #endif
 }
 

@@ -74,7 +74,7 @@ bool IsPlainMemory(const at::Tensor& buffer) {
   return buffer.is_cpu() && IsContiguousMemory(buffer);
 }
 
-constexpr size_t kRoomUnit = 64;
+constexpr size_t kSlotAlignment = 64;
 
 using CopiesByType =
     std::array<BufferCopies, static_cast<size_t>(at::COMPILE_TIME_MAX_DEVICE_TYPES)>;
@@ -90,7 +90,7 @@ BufferCopies CopiesOf(const at::Tensor& buffer) {
 }
 
 // A contiguous tensor of the CPU, in memory that no meter of tensors counts.
-at::Tensor RoomFor(const at::Tensor& buffer) {
+at::Tensor HostCopyFor(const at::Tensor& buffer) {
   const at::TensorOptions options = buffer.options().device(at::kCPU).requires_grad(false);
   if (!buffer.is_cpu()) return at::empty(buffer.sizes(), options.pinned_memory(buffer.is_cuda()));
   const auto bytes = std::make_shared<std::vector<char>>(static_cast<size_t>(buffer.nbytes()));
@@ -143,7 +143,7 @@ BufferState BufferState::Capture(const std::vector<at::Tensor>& buffers) {
   const RealOperations real;
   BufferState state;
   state.kept_.reserve(buffers.size());
-  size_t room = 0;
+  size_t block_bytes = 0;
   std::optional<c10::Device> place;
   for (const at::Tensor& buffer : buffers) {
     Kept kept{buffer, at::Tensor(), state.bytes_.size(), static_cast<size_t>(buffer.nbytes())};
@@ -152,19 +152,20 @@ BufferState BufferState::Capture(const std::vector<at::Tensor>& buffers) {
       state.bytes_.insert(state.bytes_.end(), data, data + kept.bytes);
     } else if (CopiesOf(buffer) != nullptr && place.value_or(buffer.device()) == buffer.device()) {
       place = buffer.device();
-      kept.in_room = true;
-      kept.begin = room;
-      room += (kept.bytes + kRoomUnit - 1) / kRoomUnit * kRoomUnit;
+      kept.in_host_block = true;
+      kept.begin = block_bytes;
+      block_bytes += (kept.bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
     } else {
-      kept.copy = RoomFor(buffer);
+      kept.copy = HostCopyFor(buffer);
       kept.copy.copy_(buffer, /*non_blocking=*/true);
     }
     state.kept_.push_back(std::move(kept));
   }
-  if (room > 0) {
-    state.room_ = at::empty({static_cast<int64_t>(room)},
-                            at::TensorOptions().dtype(at::kByte).pinned_memory(place->is_cuda()));
-    state.CopyRoom(/*to_buffers=*/false);
+  if (block_bytes > 0) {
+    state.host_block_ =
+        at::empty({static_cast<int64_t>(block_bytes)},
+                  at::TensorOptions().dtype(at::kByte).pinned_memory(place->is_cuda()));
+    state.CopyHostBlock(/*to_buffers=*/false);
   }
   return state;
 }
@@ -173,25 +174,26 @@ void BufferState::UseCopies(c10::DeviceType type, BufferCopies copies) {
   Copies()[static_cast<size_t>(type)] = copies;
 }
 
-void BufferState::CopyRoom(bool to_buffers) const {
-  if (!room_.defined()) return;
+void BufferState::CopyHostBlock(bool to_buffers) const {
+  if (!host_block_.defined()) return;
   std::vector<CopyPiece> pieces;
   const at::Tensor* any = nullptr;
   for (const Kept& kept : kept_) {
-    if (!kept.in_room) continue;
+    if (!kept.in_host_block) continue;
     any = &kept.buffer;
     TORCH_CHECK(CopiesOf(kept.buffer) != nullptr && kept.buffer.nbytes() == kept.bytes,
                 "a buffer of the model has become another in size or layout");
     void* const buffer = kept.buffer.data_ptr();
-    void* const here = static_cast<char*>(room_.data_ptr()) + kept.begin;
+    void* const here = static_cast<char*>(host_block_.data_ptr()) + kept.begin;
     pieces.push_back(to_buffers ? CopyPiece{buffer, here, kept.bytes}
                                 : CopyPiece{here, buffer, kept.bytes});
   }
-  CopiesOf (*any)(pieces, room_, any->device());
+  const BufferCopies copies = CopiesOf(*any);
+  copies(pieces, host_block_, any->device());
 }
 
 const void* BufferState::DataOf(const Kept& kept) const {
-  if (kept.in_room) return static_cast<const char*>(room_.data_ptr()) + kept.begin;
+  if (kept.in_host_block) return static_cast<const char*>(host_block_.data_ptr()) + kept.begin;
   return kept.copy.defined() ? kept.copy.data_ptr() : bytes_.data() + kept.begin;
 }
 
@@ -200,9 +202,9 @@ const void* BufferState::DataOf(const Kept& kept) const {
 void BufferState::Restore() const {
   const at::NoGradGuard no_grad;
   const RealOperations real;
-  CopyRoom(/*to_buffers=*/true);
+  CopyHostBlock(/*to_buffers=*/true);
   for (const Kept& kept : kept_) {
-    if (kept.in_room) continue;
+    if (kept.in_host_block) continue;
     const at::Tensor& buffer = kept.buffer;
     if (kept.copy.defined()) {
       buffer.variable_data().copy_(kept.copy, /*non_blocking=*/true);

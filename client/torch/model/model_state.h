@@ -48,8 +48,8 @@ class RandomState {
   std::array<uint64_t, 2> numbers_{};
 };
 
-// Copies between buffers of a device, contiguous, and `room`, host memory that its kernels reach, when compute comes to it.
-using BufferCopies = void (*)(const std::vector<CopyPiece>& pieces, const at::Tensor& room,
+// Copies between buffers of a device, contiguous, and `host_block`, host memory that its kernels reach, when compute comes to it.
+using BufferCopies = void (*)(const std::vector<CopyPiece>& pieces, const at::Tensor& host_block,
                               c10::Device device);
 
 // The contents of a list of buffers, kept on the host.
@@ -74,16 +74,16 @@ class BufferState {
     at::Tensor copy;  // on the host, contiguous; undefined where the bytes are below
     size_t begin = 0;
     size_t bytes = 0;
-    bool in_room = false;
+    bool in_host_block = false;
   };
 
   const void* DataOf(const Kept& kept) const;
-  // Between the room and the buffers that are kept there.
-  void CopyRoom(bool to_buffers) const;
+  // Between that block and the buffers that are kept there.
+  void CopyHostBlock(bool to_buffers) const;
 
   std::vector<Kept> kept_;
   std::vector<char> bytes_;  // of buffers that are contiguous on the host
-  at::Tensor room_;  // of those that are copied by BufferCopies, which all are on one device
+  at::Tensor host_block_;  // of those that are copied by BufferCopies, which all are on one device
 };
 
 // Puts random state and buffers back to where they were at its construction, unless Dismiss is

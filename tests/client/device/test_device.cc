@@ -250,8 +250,8 @@ void CopyOn(const CopyPiece& piece, Stream /*direction*/, c10::Stream stream) {
 }
 
 // Of buffers, by compute itself.
-void CopyBuffers(const std::vector<CopyPiece>& pieces, const at::Tensor& room, c10::Device) {
-  TestDevice::compute().Add([pieces, room] {
+void CopyBuffers(const std::vector<CopyPiece>& pieces, const at::Tensor& host_block, c10::Device) {
+  TestDevice::compute().Add([pieces, host_block] {
     for (const CopyPiece& piece : pieces) {
       std::memcpy(piece.destination, piece.source, piece.bytes);
     }
