@@ -45,6 +45,7 @@ class Gpu:
         if not torch.cuda.is_available():
             raise CannotRun("PyTorch sees no GPU")
         torch.cuda.set_device(self.device.index or 0)
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # or PyTorch refuses cuBLAS in that mode
         torch.backends.cudnn.deterministic = True
         torch.use_deterministic_algorithms(True)  # with warnings alone attention sums in any order
 

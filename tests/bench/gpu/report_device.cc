@@ -1,5 +1,6 @@
 #include "tests/bench/gpu/report_device.h"
 
+#include <cstdlib>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -60,6 +61,7 @@ class ReportGpu final : public ReportDevice {
   bool is_gpu() const override { return true; }
   // Not only a matter of what throws: with warnings alone attention sums in any order.
   void BeDeterministic(bool may_warn) override {
+    setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);  // or LibTorch refuses cuBLAS
     at::globalContext().setDeterministicCuDNN(true);
     at::globalContext().setBenchmarkCuDNN(false);
     at::globalContext().setDeterministicAlgorithms(true, may_warn);

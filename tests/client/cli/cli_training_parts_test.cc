@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <string>
 #include <utility>
 
+#include "client/cli/deterministic_mode.h"
 #include "client/cli/profile_text.h"
 #include "client/cli/training_comparison.h"
 #include "client/cli/verification.h"
@@ -232,6 +234,27 @@ TEST_F(DeviceVerificationTest, WherePlainRunsDifferPlannedOnesLieWithinTheirSpre
   report.steps = 2;
   EXPECT_THAT(ToText(report), HasSubstr("runs of plain training differ here"));
   EXPECT_THAT(ToJson(report), HasSubstr(R"("spread": {"loss": )"));
+}
+
+// What LibTorch says of an operation, and of cuBLAS; and of what has nothing to do with it.
+TEST(BeDeterministicTest, OnlyWhatCannotBeRunsOnceMore) {
+  for (const auto& [message, runs] : {std::pair("plain training step: x_cuda does not have a "
+                                                "deterministic implementation, but you set",
+                                                2),
+                                      std::pair("but this operation is not deterministic because "
+                                                "it uses CuBLAS and",
+                                                2),
+                                      std::pair("out of memory", 1)}) {
+    int ran = 0;
+    BeDeterministic(c10::Device(c10::DeviceType::PrivateUse1), [&ran, said = message] {
+      return ++ran == 1 ? absl::InternalError(said) : absl::OkStatus();
+    }).IgnoreError();
+    EXPECT_EQ(ran, runs) << message;
+    EXPECT_EQ(at::globalContext().deterministicAlgorithmsWarnOnly(), runs == 2);
+  }
+  EXPECT_NE(getenv("CUBLAS_WORKSPACE_CONFIG"), nullptr);
+  at::globalContext().setDeterministicAlgorithms(false, false);
+  at::globalContext().setDeterministicCuDNN(false);
 }
 
 TEST(Distances, ARunOutsideOfTheSpreadIsFoundOut) {
