@@ -167,7 +167,6 @@ class restored:
 
     def __enter__(self) -> None:
         call = self._call
-        _here.runs_again = getattr(_here, "runs_again", 0) + 1
         self._chosen = call.device.chosen()
         if self._chosen is not None:
             self._chosen.__enter__()
@@ -178,15 +177,16 @@ class restored:
         self._autocast = call.autocast.scope()
         if self._autocast is not None:
             self._autocast.__enter__()
+        _here.runs_again = getattr(_here, "runs_again", 0) + 1  # last: what fails before has no exit
 
     def __exit__(self, *error: Any) -> None:
+        _here.runs_again -= 1
         if self._autocast is not None:
             self._autocast.__exit__(*error)
         _put(self._buffers)
         self._call.device.set_random_state(self._random)
         if self._chosen is not None:
             self._chosen.__exit__(*error)
-        _here.runs_again -= 1
 
 
 def is_recomputing() -> bool:

@@ -5,6 +5,7 @@
 #include <c10/core/GradMode.h>
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -77,7 +78,7 @@ bool IsPlainMemory(const at::Tensor& buffer) {
 constexpr size_t kSlotAlignment = 64;
 
 using CopiesByType =
-    std::array<BufferCopies, static_cast<size_t>(at::COMPILE_TIME_MAX_DEVICE_TYPES)>;
+    std::array<std::atomic<BufferCopies>, static_cast<size_t>(at::COMPILE_TIME_MAX_DEVICE_TYPES)>;
 CopiesByType& Copies() {
   static auto* const copies = new CopiesByType();
   return *copies;
