@@ -46,11 +46,11 @@ absl::StatusOr<WholeStep> StoreAllStep(const GraphModel& model,
   if (!made.ok()) return made.status();
   const std::shared_ptr<Executor> executor = *std::move(made);
   return WholeStep{executor->prediction().peak,
-                   [&model, inputs, targets, executor]() -> absl::StatusOr<Nanos> {
+                   [&model, inputs, targets, executor]() -> absl::StatusOr<Later<Nanos>> {
                      const StateGuard restore(model.buffers(), DeviceOf(inputs));
                      const absl::StatusOr<StepReport> step = executor->Step(inputs, targets);
                      if (!step.ok()) return step.status();
-                     return step->wall_time.Get();
+                     return step->wall_time;
                    }};
 }
 

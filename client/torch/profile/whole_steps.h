@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/torch/offload/later.h"
 #include "client/torch/profile/profile_report.h"
 #include "solvers/model/units.h"
 
@@ -15,8 +16,8 @@ namespace stowage {
 
 // Leaves the model as it was.
 struct WholeStep {
-  Bytes peak;                                  // as it is predicted
-  std::function<absl::StatusOr<Nanos>()> run;  // what it took, StepReport::wall_time
+  Bytes peak;                                         // as it is predicted
+  std::function<absl::StatusOr<Later<Nanos>>()> run;  // what it took, StepReport::wall_time
 };
 
 // The whole steps that a profile is calibrated by. Whatever becomes of them, a profile is not failed by
@@ -30,7 +31,9 @@ class WholeSteps {
 
   // As long as it makes sense to run another.
   bool wanted() const { return why_not_.empty(); }
-  // One step, that which `make` makes at the first call. Not one that takes more memory than there is.
+  // One step, that which `make` makes at the first call. Not one that takes more memory than there is. Where the device is behind
+  // the host, the one before is not waited for: the device then begins with the step when the one before is done, as in training,
+  // and not when the host has found the first kernel to give it.
   void Run(const std::function<absl::StatusOr<WholeStep>()>& make);
 
   // Of a profile whose times add up to `stages`, and whose passes, each beside a step, took `passes`.
@@ -38,6 +41,7 @@ class WholeSteps {
 
  private:
   void Prepare(absl::StatusOr<WholeStep> step);
+  absl::StatusOr<Nanos> Time() const;
 
   Bytes memory_;
   std::optional<WholeStep> step_;

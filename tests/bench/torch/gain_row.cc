@@ -37,7 +37,7 @@ class GainMeasurement {
     if (status.ok()) status = AddRival("optimal_persistent", row.memory);
     if (status.ok()) status = AddRival("", row.memory);
     if (!status.ok()) return status;
-    const absl::StatusOr<std::vector<StepTimes>> times = TakeTurns(ways_, 1, options_.rounds);
+    const absl::StatusOr<std::vector<StepTimes>> times = Times(ways_, options_.rounds);
     if (!times.ok()) return times.status();
     row.step = Median((*times)[0].wall);
     row.optimal = GainOf(*times, 1);
@@ -53,6 +53,9 @@ class GainMeasurement {
   Nanos TimeOf(const StepTimes& times) const {
     return Median(options_.device == nullptr ? times.cpu : times.wall);
   }
+  absl::StatusOr<std::vector<StepTimes>> Times(const std::vector<Step>& ways, int rounds) const {
+    return TakeTurns(ways, /*warmups=*/1, rounds, /*before=*/options_.device == nullptr ? 0 : 1);
+  }
   const Chain& chain() const { return std::get<Chain>(profile_.problem); }
 
   // Beside a plain step.
@@ -66,7 +69,7 @@ class GainMeasurement {
       runs.push_back(*std::move(run));
     }
     if (runs.size() < 2) return absl::InvalidArgumentError("too few stages for two segments");
-    const absl::StatusOr<std::vector<StepTimes>> times = TakeTurns(runs, 1, options_.screenings);
+    const absl::StatusOr<std::vector<StepTimes>> times = Times(runs, options_.screenings);
     if (!times.ok()) return times.status();
     size_t best = 1;
     for (size_t i = 2; i < runs.size(); ++i) {

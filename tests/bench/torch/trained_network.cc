@@ -2,14 +2,12 @@
 
 #include <torch/torch.h>
 
-#include <chrono>
 #include <utility>
 #include <variant>
 
 #include "client/models/network_model.h"
 #include "client/torch/execute/executor.h"
 #include "client/torch/execute/plain_step.h"
-#include "client/torch/offload/device_use.h"
 #include "client/torch/profile/graph_profiler.h"
 
 namespace stowage {
@@ -52,20 +50,6 @@ absl::StatusOr<Sample> DataFor(const NetworkChoice& choice, const Network& netwo
   }
   return MakeImageSample(choice.batch, network.ops.front().shape.back(), choice.classes, kSeed,
                          device);
-}
-
-// A step that ends when the device, if there is one, has done it.
-absl::StatusOr<StepReport> Await(ExecutionDevice* device,
-                                 const std::function<absl::StatusOr<StepReport>()>& step) {
-  if (device == nullptr) return step();
-  WaitFor(device->device());
-  const auto start = std::chrono::steady_clock::now();
-  absl::StatusOr<StepReport> report = step();
-  if (!report.ok()) return report;
-  WaitFor(device->device());
-  report->wall_time =
-      Nanos(std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
-  return report;
 }
 
 }  // namespace
@@ -130,11 +114,9 @@ absl::StatusOr<Profile> TrainedNetwork::Measure(const ProfileOptions& asked) con
 
 // A graph's input goes where the plan drops it, if nobody else holds it: hence a copy for each step.
 absl::StatusOr<StepReport> TrainedNetwork::Plain() const {
-  MemoryMeter* const meter = device_ != nullptr ? device_->meter() : nullptr;
-  return Await(device_, [&] {
-    if (chain_) return PlainStep(*chain_, sample_.input, sample_.target, meter);
-    return PlainGraphStep(*graph_, {sample_.input.clone()}, sample_.target, meter);
-  });
+  const StepMeters meters(device_);
+  if (chain_) return PlainStep(*chain_, sample_.input, sample_.target, meters);
+  return PlainGraphStep(*graph_, {sample_.input.clone()}, sample_.target, meters);
 }
 
 absl::StatusOr<Step> TrainedNetwork::Planned(const Problem& problem, const Schedule& schedule,
@@ -146,14 +128,14 @@ absl::StatusOr<Step> TrainedNetwork::Planned(const Problem& problem, const Sched
     if (!made.ok()) return made.status();
     (*made)->MeasureInto(measured);
     return Step([this, executor = std::shared_ptr<Executor>(*std::move(made))] {
-      return Await(device_, [&] { return executor->Step(sample_.input, sample_.target); });
+      return executor->Step(sample_.input, sample_.target);
     });
   }
   auto made = Executor::Create(&*graph_, std::get<Graph>(problem), schedule, device);
   if (!made.ok()) return made.status();
   (*made)->MeasureInto(measured);
   return Step([this, executor = std::shared_ptr<Executor>(*std::move(made))] {
-    return Await(device_, [&] { return executor->Step({sample_.input.clone()}, sample_.target); });
+    return executor->Step({sample_.input.clone()}, sample_.target);
   });
 }
 

@@ -59,7 +59,7 @@ class TrainedNetwork {
   const ModelTensors& tensors() const;
   Bytes parameter_bytes() const;
 
-  // Errors of all below: those of client/torch. A step's time ends when the device has done it.
+  // Errors of all below: those of client/torch. Steps do not wait for the device, by whose clock their time is.
   absl::StatusOr<Profile> Measure(const ProfileOptions& asked) const;
   absl::StatusOr<StepReport> Plain() const;
   // Steps by the schedule, on a device with a link or, null, on the network's own; each leaves in `measured`, unless

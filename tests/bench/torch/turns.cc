@@ -8,17 +8,23 @@
 namespace stowage {
 
 absl::StatusOr<std::vector<StepTimes>> TakeTurns(const std::vector<Step>& ways, int warmups,
-                                                 int rounds) {
+                                                 int rounds, int before) {
   std::vector<StepTimes> times(ways.size());
   for (int round = -warmups; round < rounds; ++round) {
     for (size_t i = 0; i < ways.size(); ++i) {
       const size_t way = (i + static_cast<size_t>(round + warmups)) % ways.size();
+      for (int earlier_steps = 0; earlier_steps < before; ++earlier_steps) {
+        const absl::StatusOr<StepReport> earlier = ways[way]();
+        if (!earlier.ok()) return earlier.status();
+      }
       const Nanos start = ThreadCpu();
       const absl::StatusOr<StepReport> report = ways[way]();
       if (!report.ok()) return report.status();
+      const Nanos cpu = ThreadCpu() - start;
+      const Nanos wall = report->wall_time;  // waits for it
       if (round < 0) continue;
-      times[way].cpu.push_back(ThreadCpu() - start);
-      times[way].wall.push_back(report->wall_time);
+      times[way].cpu.push_back(cpu);
+      times[way].wall.push_back(wall);
       times[way].peak = std::max(times[way].peak, report->peak);
     }
   }

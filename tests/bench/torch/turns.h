@@ -21,10 +21,11 @@ struct StepTimes {
   Bytes peak;  // the highest
 };
 
-// `warmups` rounds that do not count, then `rounds` >= 1 that do. Each round begins with another way.
-// The first error of a step ends it.
+// `warmups` rounds that do not count, then `rounds` >= 1 that do. Each round begins with another way. `before` each step that
+// counts so many like it are begun and not waited for: a device is then behind the host, as in training, when the step
+// begins. The first error of a step ends it.
 absl::StatusOr<std::vector<StepTimes>> TakeTurns(const std::vector<Step>& ways, int warmups,
-                                                 int rounds);
+                                                 int rounds, int before = 0);
 
 // A median, and the quartiles around it.
 struct Spread {
