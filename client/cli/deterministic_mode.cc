@@ -1,12 +1,10 @@
 #include "client/cli/deterministic_mode.h"
 
-#include <ATen/Context.h>
-
-#include <cstdlib>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/say.h"
+#include "client/torch/base/deterministic_kernels.h"
 
 namespace stowage {
 namespace {
@@ -26,15 +24,12 @@ std::string WhyNotDeterministic(const absl::Status& status) {
 
 absl::Status BeDeterministic(c10::Device device, const std::function<absl::Status()>& first) {
   if (device.is_cpu()) return first();
-  // What LibTorch asks for before it calls cuBLAS in that mode, and cuBLAS reads when it is first called.
-  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
-  at::globalContext().setDeterministicCuDNN(true);
-  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+  UseDeterministicKernels(/*may_warn=*/false);
   absl::Status status = first();
   const std::string why = WhyNotDeterministic(status);
   if (why.empty()) return status;
   Say(absl::StrCat("steps may differ from run to run: ", why));
-  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
+  UseDeterministicKernels(/*may_warn=*/true);
   return first();
 }
 
