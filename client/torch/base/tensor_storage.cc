@@ -36,6 +36,11 @@ int64_t StorageBytesOf(const std::vector<at::Tensor>& tensors) {
   return bytes;
 }
 
+bool IsContiguousMemory(const at::Tensor& tensor) {
+  return tensor.layout() == at::kStrided && tensor.is_contiguous() && tensor.has_storage() &&
+         !tensor.is_conj() && !tensor.is_neg() && !tensor.key_set().has(c10::DispatchKey::Python);
+}
+
 c10::Device DeviceOf(const std::vector<at::Tensor>& tensors) {
   return tensors.empty() ? c10::Device(c10::kCPU) : tensors.front().device();
 }

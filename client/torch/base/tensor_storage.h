@@ -25,6 +25,9 @@ std::vector<const c10::StorageImpl*> StoragesOf(const std::vector<at::Tensor>& t
 // Bytes of them all.
 int64_t StorageBytesOf(const std::vector<at::Tensor>& tensors);
 
+// Whether its memory holds its elements one after the other, as they are: one could copy the bytes.
+bool IsContiguousMemory(const at::Tensor& tensor);
+
 // That tensors are on, which are on one; the CPU where there are none.
 c10::Device DeviceOf(const std::vector<at::Tensor>& tensors);
 

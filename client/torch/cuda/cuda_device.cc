@@ -26,7 +26,7 @@
 #include "client/torch/memory/counting_meter.h"
 #include "client/torch/memory/memory_refusal.h"
 #include "client/torch/memory/shared_peaks_meter.h"
-#include "client/torch/model/model_state.h"
+#include "client/torch/offload/compute_copies.h"
 #include "client/torch/offload/queued_timer.h"
 
 namespace stowage {
@@ -232,10 +232,9 @@ void CopyOn(const CopyPiece& piece, Stream direction, c10::Stream stream) {
       c10::cuda::CUDAStream(stream).stream()));
 }
 
-// By kernels, which reach page-locked memory themselves. An engine for copies would have compute wait for all that it was given
-// before, whatever that is for: the copies of plans.
-void CopyBuffers(const std::vector<CopyPiece>& pieces, const at::Tensor& host_block,
-                 c10::Device device) {
+// Kernels reach page-locked memory themselves.
+void CopyByKernels(const std::vector<CopyPiece>& pieces, const at::Tensor& host_block,
+                   c10::Device device) {
   const c10::DeviceGuard guard(device);
   const auto bytes_at = [device](void* data, size_t bytes) {
     return at::for_blob(data, {static_cast<int64_t>(bytes)})
@@ -311,7 +310,7 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(
     InitialiseLazily(device.type());
     const c10::DeviceGuard guard(device);
     c10::GetAllocator(device.type())->allocate(1);
-    BufferState::UseCopies(device.type(), &CopyBuffers);
+    UseComputeCopies(device.type(), &CopyByKernels);
     return std::unique_ptr<CudaDevice>(new CudaDevice(device, link, host_memory));
   } catch (...) {
     return CurrentExceptionToStatus(absl::StrCat("GPU ", index), absl::StatusCode::kInternal);

@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "client/torch/offload/compute_copies.h"
 #include "client/torch/offload/device_use.h"
 
 namespace stowage {
@@ -24,9 +25,12 @@ class LossValue {
       sum_ += loss.item<double>();
       return at::Tensor();
     }
-    at::Tensor on_host =
-        at::empty(loss.sizes(), loss.options().device(at::kCPU).pinned_memory(loss.is_cuda()));
-    on_host.copy_(loss.detach(), /*non_blocking=*/true);
+    at::Tensor on_host = HostBlockFor(loss.device(), loss.sizes(), loss.scalar_type());
+    if (const ComputeCopies copy = ComputeCopiesOf(loss)) {
+      copy({{on_host.data_ptr(), loss.data_ptr(), loss.nbytes()}}, on_host, loss.device());
+    } else {
+      on_host.copy_(loss.detach(), /*non_blocking=*/true);
+    }
     on_host_.push_back(on_host);
     device_ = loss.device();
     if (!copied_) copied_ = std::make_shared<c10::Event>(device_.type());

@@ -5,7 +5,6 @@
 #include <c10/core/GradMode.h>
 
 #include <array>
-#include <atomic>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -13,7 +12,9 @@
 #include <utility>
 
 #include "client/torch/base/real_operations.h"
+#include "client/torch/base/tensor_storage.h"
 #include "client/torch/base/torch_version.h"
+#include "client/torch/offload/compute_copies.h"
 #include "client/torch/offload/device_use.h"
 
 namespace stowage {
@@ -66,29 +67,11 @@ void SetNumbers(at::Generator generator, const Numbers& numbers) {
 #endif
 }
 
-bool IsContiguousMemory(const at::Tensor& buffer) {
-  return buffer.layout() == at::kStrided && buffer.is_contiguous() && buffer.has_storage() &&
-         !buffer.is_conj() && !buffer.is_neg() && !buffer.key_set().has(c10::DispatchKey::Python);
-}
-
 bool IsPlainMemory(const at::Tensor& buffer) {
   return buffer.is_cpu() && IsContiguousMemory(buffer);
 }
 
 constexpr size_t kSlotAlignment = 64;
-
-using CopiesByType =
-    std::array<std::atomic<BufferCopies>, static_cast<size_t>(at::COMPILE_TIME_MAX_DEVICE_TYPES)>;
-CopiesByType& Copies() {
-  static auto* const copies = new CopiesByType();
-  return *copies;
-}
-
-// Null: by copy_.
-BufferCopies CopiesOf(const at::Tensor& buffer) {
-  if (!IsContiguousMemory(buffer)) return nullptr;
-  return Copies()[static_cast<size_t>(buffer.device().type())];
-}
 
 // A contiguous tensor of the CPU, in memory that no meter of tensors counts.
 at::Tensor HostCopyFor(const at::Tensor& buffer) {
@@ -151,7 +134,8 @@ BufferState BufferState::Capture(const std::vector<at::Tensor>& buffers) {
     if (IsPlainMemory(buffer)) {
       const auto* const data = static_cast<const char*>(buffer.data_ptr());
       state.bytes_.insert(state.bytes_.end(), data, data + kept.bytes);
-    } else if (CopiesOf(buffer) != nullptr && place.value_or(buffer.device()) == buffer.device()) {
+    } else if (ComputeCopiesOf(buffer) != nullptr &&
+               place.value_or(buffer.device()) == buffer.device()) {
       place = buffer.device();
       kept.in_host_block = true;
       kept.begin = block_bytes;
@@ -163,16 +147,10 @@ BufferState BufferState::Capture(const std::vector<at::Tensor>& buffers) {
     state.kept_.push_back(std::move(kept));
   }
   if (block_bytes > 0) {
-    state.host_block_ =
-        at::empty({static_cast<int64_t>(block_bytes)},
-                  at::TensorOptions().dtype(at::kByte).pinned_memory(place->is_cuda()));
+    state.host_block_ = HostBlockFor(*place, static_cast<int64_t>(block_bytes), at::kByte);
     state.CopyHostBlock(/*to_buffers=*/false);
   }
   return state;
-}
-
-void BufferState::UseCopies(c10::DeviceType type, BufferCopies copies) {
-  Copies()[static_cast<size_t>(type)] = copies;
 }
 
 void BufferState::CopyHostBlock(bool to_buffers) const {
@@ -182,14 +160,14 @@ void BufferState::CopyHostBlock(bool to_buffers) const {
   for (const Kept& kept : kept_) {
     if (!kept.in_host_block) continue;
     any = &kept.buffer;
-    TORCH_CHECK(CopiesOf(kept.buffer) != nullptr && kept.buffer.nbytes() == kept.bytes,
+    TORCH_CHECK(ComputeCopiesOf(kept.buffer) != nullptr && kept.buffer.nbytes() == kept.bytes,
                 "a buffer of the model has become another in size or layout");
     void* const buffer = kept.buffer.data_ptr();
     void* const here = static_cast<char*>(host_block_.data_ptr()) + kept.begin;
     pieces.push_back(to_buffers ? CopyPiece{buffer, here, kept.bytes}
                                 : CopyPiece{here, buffer, kept.bytes});
   }
-  const BufferCopies copies = CopiesOf(*any);
+  const ComputeCopies copies = ComputeCopiesOf(*any);
   copies(pieces, host_block_, any->device());
 }
 

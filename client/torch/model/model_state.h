@@ -17,8 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "client/torch/offload/execution_device.h"
-
 namespace stowage {
 
 // The state of LibTorch's default generators: the CPU's and that of one other device.
@@ -48,18 +46,10 @@ class RandomState {
   std::array<uint64_t, 2> numbers_{};
 };
 
-// Copies between buffers of a device, contiguous, and `host_block`, host memory that its kernels reach, when compute comes to it.
-using BufferCopies = void (*)(const std::vector<CopyPiece>& pieces, const at::Tensor& host_block,
-                              c10::Device device);
-
-// The contents of a list of buffers, kept on the host.
+// The contents of a list of buffers, kept on the host. Copied by compute where it can (ComputeCopiesOf), and else by copy_.
 class BufferState {
  public:
   static BufferState Capture(const std::vector<at::Tensor>& buffers);
-  // How buffers of such devices are copied from now on, for the life of the process. Those of others, and those that are not
-  // contiguous, are copied by copy_, on a GPU by the engines that copy for plans, too: compute then waits for whatever
-  // these have begun.
-  static void UseCopies(c10::DeviceType type, BufferCopies copies);
   // Writes the contents back, past autograd's version counters: the values that a graph saved are
   // the same again.
   void Restore() const;
@@ -83,7 +73,7 @@ class BufferState {
 
   std::vector<Kept> kept_;
   std::vector<char> bytes_;  // of buffers that are contiguous on the host
-  at::Tensor host_block_;  // of those that are copied by BufferCopies, which all are on one device
+  at::Tensor host_block_;    // of those that compute copies, which all are on one device
 };
 
 // Puts random state and buffers back to where they were at its construction, unless Dismiss is

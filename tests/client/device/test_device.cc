@@ -25,6 +25,7 @@
 #include "client/torch/memory/memory_refusal.h"
 #include "client/torch/memory/shared_peaks_meter.h"
 #include "client/torch/model/model_state.h"
+#include "client/torch/offload/compute_copies.h"
 #include "client/torch/offload/queued_timer.h"
 #include "tests/client/device/device_casts.h"
 #include "tests/client/device/device_ops.h"
@@ -249,8 +250,8 @@ void CopyOn(const CopyPiece& piece, Stream /*direction*/, c10::Stream stream) {
       [piece] { std::memcpy(piece.destination, piece.source, piece.bytes); });
 }
 
-// Of buffers, by compute itself.
-void CopyBuffers(const std::vector<CopyPiece>& pieces, const at::Tensor& host_block, c10::Device) {
+void CopyByCompute(const std::vector<CopyPiece>& pieces, const at::Tensor& host_block,
+                   c10::Device /*device*/) {
   TestDevice::compute().Add([pieces, host_block] {
     for (const CopyPiece& piece : pieces) {
       std::memcpy(piece.destination, piece.source, piece.bytes);
@@ -319,7 +320,7 @@ void TestDevice::Register() {
     RegisterTestDeviceOps();
     casts = RegisterTestDeviceCasts();
     RandomState::UseGenerator(Generator());
-    BufferState::UseCopies(kTestDeviceType, &CopyBuffers);
+    UseComputeCopies(kTestDeviceType, &CopyByCompute);
     // The same sums however many threads the host has.
     compute().Add([] { at::set_num_threads(1); });
     return true;

@@ -547,8 +547,14 @@ TEST(HostCopiesTest, ComputeHasThoseOfPlainSteps) {
     return TestDevice::host_copies() - before;
   };
   ASSERT_FALSE(model.buffers().empty());
-  EXPECT_EQ(train([&](const at::Tensor& x) { return planned->forward(x); }),
-            train([&](const at::Tensor& x) { return PlainForward(model, x); }));
+  const int64_t plain = train([&](const at::Tensor& x) { return PlainForward(model, x); });
+  EXPECT_EQ(train([&](const at::Tensor& x) { return planned->forward(x); }), plain);
+  // The loss that a whole step reports.
+  const auto executor =
+      Executor::Create(&model, chain, RecomputeAll(chain), device.execution).value();
+  const int64_t before = TestDevice::host_copies();
+  ASSERT_TRUE(executor->Step(network.input, network.target).ok());
+  EXPECT_EQ(TestDevice::host_copies() - before, plain);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, WaitsTest, testing::Values("test", "cuda"),
