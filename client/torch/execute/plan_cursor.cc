@@ -135,6 +135,7 @@ class PlanCursor::WholeBackward : public Node {
   variable_list apply(variable_list&& gradients) override {
     const std::shared_ptr<PlanCursor> cursor = cursor_;
     CheckMayRun(cursor.get());
+    const OnBackwardsThread here(input_metadata(0).device());
     cursor->BackwardFrom(losses_, std::move(gradients));
     return {};
   }
@@ -738,7 +739,11 @@ absl::Status PlanCursor::Finish() {
 absl::Status PlanCursor::Backward() {
   if (!plan_->in_engine_order) {
     starts_ = true;
-    return failure_ = RunUpTo(plan_->schedule.size());
+    const auto run = [this] { failure_ = RunUpTo(plan_->schedule.size()); };
+    const c10::Device device = plan_->device->device();
+    // A backward for each node: as many that another thread runs make a step wait for that thread to wake up as often.
+    device.is_cpu() ? run() : RunOnBackwardsThread(device, run);
+    return failure_;
   }
   torch::autograd::edge_list roots;
   std::vector<at::Tensor> gradients;

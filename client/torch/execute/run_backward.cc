@@ -16,6 +16,12 @@
 namespace stowage {
 namespace {
 
+thread_local const c10::Device* thread_of = nullptr;  // of OnBackwardsThread
+
+bool IsOnBackwardsThread(c10::Device device) {
+  return thread_of != nullptr && *thread_of == device;
+}
+
 // Runs after everything else in a queue: the engine takes the youngest first, and drops what belongs
 // to a backward that is over.
 class LastInQueue final : public torch::autograd::Node {
@@ -51,12 +57,14 @@ class Root final : public torch::autograd::Node {
 // What throws is told to the caller as it is: LibTorch 1.13 makes another exception of it.
 class Errand final : public torch::autograd::Node {
  public:
-  Errand(const std::function<void()>* run, const at::Tensor& nothing) : run_(run) {
+  Errand(const std::function<void()>* run, const at::Tensor& nothing)
+      : run_(run), device_(nothing.device()) {
     add_input_metadata(nothing);
   }
 
   torch::autograd::variable_list apply(torch::autograd::variable_list&& /*gradients*/) override {
     const c10::AutoGradMode grad(true);
+    const OnBackwardsThread here(device_);
     try {
       (*run_)();
     } catch (...) {
@@ -69,6 +77,7 @@ class Errand final : public torch::autograd::Node {
 
  private:
   const std::function<void()>* const run_;
+  const c10::Device device_;
   std::exception_ptr thrown_;
 };
 
@@ -102,7 +111,7 @@ void RunAndEmpty(c10::Device device, const Run& run) {
     EmptyQueues(device);
     throw;
   }
-  if (!device.is_cpu()) EmptyQueue(device);
+  if (!device.is_cpu() && !IsOnBackwardsThread(device)) EmptyQueue(device);
 }
 
 // With one place the engine has no root.
@@ -142,6 +151,12 @@ void RunBackwardAt(const std::vector<torch::autograd::Edge>& roots,
   if (NeedsRoot(roots.size(), device)) return RunBackwardFrom(roots, gradients);
   RunAndEmpty(device, [&] { Execute(roots, gradients); });
 }
+
+OnBackwardsThread::OnBackwardsThread(c10::Device device) : device_(device), outer_(thread_of) {
+  thread_of = &device_;
+}
+
+OnBackwardsThread::~OnBackwardsThread() { thread_of = outer_; }
 
 void RunOnBackwardsThread(c10::Device device, const std::function<void()>& run) {
   const at::Tensor nothing = at::empty({0}, at::TensorOptions(device));

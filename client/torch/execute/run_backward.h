@@ -29,6 +29,20 @@ void RunBackwardFrom(std::vector<torch::autograd::Edge> roots, std::vector<at::T
 // thread and of the one that autograd has for the device.
 void EmptyQueues(c10::Device device);
 
+// While an object lives, the calling thread is the one that autograd has for the device, in a node of a backward: it runs the
+// backwards of its own itself, no other thread wakes up for them, and nothing of them is left when they return.
+class OnBackwardsThread {
+ public:
+  explicit OnBackwardsThread(c10::Device device);
+  ~OnBackwardsThread();
+  OnBackwardsThread(const OnBackwardsThread&) = delete;
+  OnBackwardsThread& operator=(const OnBackwardsThread&) = delete;
+
+ private:
+  const c10::Device device_;
+  const c10::Device* const outer_;
+};
+
 // Runs `run` on the thread that autograd has for the device, where recomputes of a planned step run, and waits for it; of the
 // CPU that is the calling thread. Throws what `run` throws.
 void RunOnBackwardsThread(c10::Device device, const std::function<void()>& run);

@@ -7,12 +7,14 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "client/torch/execute/planned_module.h"
+#include "client/torch/execute/run_backward.h"
 #include "client/torch/execute/step_plan.h"
 #include "client/torch/model/model_state.h"
 #include "client/torch/profile/graph_profiler.h"
@@ -181,6 +183,21 @@ TEST_P(GraphOrderTest, BackwardsInAnotherOrderThanAutogradsAreDrivenByThePlan) {
   struct Training : GraphTraining {
     Training(TestGraph graph, const TrainingDevice& device)
         : GraphTraining(std::move(graph), device) {}
+    // All backwards of a whole step are on the thread that autograd has for the device, which none of them has to wake up.
+    void ExpectOnOneThread(const Graph& graph, const Schedule& schedule) const {
+      std::thread::id of_device;
+      RunOnBackwardsThread(device_.device, [&] { of_device = std::this_thread::get_id(); });
+      const auto executor =
+          Executor::Create(&graph_.model, graph, schedule, device_.execution).value();
+      int told = 0;
+      executor->TellReadyGradients([&](const at::Tensor&) {
+        EXPECT_EQ(std::this_thread::get_id(), of_device);
+        ++told;
+      });
+      ASSERT_TRUE(executor->Step(Inputs(), {}).ok());
+      EXPECT_EQ(told, 4);
+    }
+
     void Run() {
       const Profile profile = Profiled();
       const Graph& graph = std::get<Graph>(profile.problem);
@@ -214,6 +231,7 @@ TEST_P(GraphOrderTest, BackwardsInAnotherOrderThanAutogradsAreDrivenByThePlan) {
         EXPECT_THAT(again, HasSubstr(as_autograd ? "nothing" : refused));
         EXPECT_THAT(ErrorOf([&] { loss.backward({}, true, /*create_graph=*/true); }),
                     HasSubstr("no gradient of its gradient"));
+        ExpectOnOneThread(graph, schedule);
       }
     }
   };
