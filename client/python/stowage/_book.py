@@ -268,10 +268,12 @@ class Book:
         assert self._head is not None
         stages = [stage for stage in self.stages if stage is not None]
         peak, left, time_ns = self._head
-        # What the caller goes on holding, logits say, is there for the whole backward. The head has let go of its input,
-        # but for a block that is kept.
+        # What the caller goes on holding, logits say, or what the head gives to a weight that it shares with the embedding, is
+        # there for the whole backward, and in the head's peak. The head has let go of its input, but for a block that is kept.
         freed = 0 if stages[-1]["must_keep"] else stages[-1]["output_bytes"]
-        held = max(0, left + freed - stages[-1]["output_gradient_bytes"]) + (0 if link is None else self.staying_bytes)
+        held = max(0, left + freed - stages[-1]["output_gradient_bytes"])
+        peak = max(0, peak - held)
+        held += 0 if link is None else self.staying_bytes
         loss = {
             "name": "head and loss",
             "backward_time_ns": time_ns,
