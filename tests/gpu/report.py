@@ -7,7 +7,7 @@ PYTHON = "gpt2_python"  # tests/bench/gpu/gpt2_rows.py
 STEPS = ["link"] + [step for network in NETWORKS
                     for step in [network] + ([f"{network}.gain"] if network in CHAINS else []) + [f"{network}.batch"]] + [PYTHON]
 BUDGETS = ["80%", "60%", "40%", "least"]
-RUN = "run"  # how, and with what
+RUN = "run"  # how, and with what; "notes" are what a person has to say of it
 NO_ROW = ": no row"
 TESTS = {"tests": "tests/client/torch", "agent.tests": "tests/client/agent"}
 COMMAND = [f"command/{network}/{verb}" for network in ("chain", "graph", "script") for verb in ("profile", "run", "verify")]
@@ -125,6 +125,7 @@ def page(rows, gpu):
     text = ["# Training on a device, plain and by plans", ""]
     if RUN in rows:
         text += [f"`{rows[RUN]['command']}`, PyTorch {rows[RUN]['torch']}, {rows[RUN]['cores']} cores of the host.", ""]
+    text += [line for note in rows.get(RUN, {}).get("notes", []) for line in (note, "")]
     peaks, steps = (f"{low:.2f} to {high:.2f}" for low, high in (PEAK_WITHIN, STEP_WITHIN))
     text += [f"On a GPU peaks are held to {peaks} of their prediction, steps to {steps}"
              + ("." if gpu else ": this was none, and nothing here was held to that."), ""]

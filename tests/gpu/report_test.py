@@ -128,6 +128,8 @@ def check_kept():
 def check_page(out):
     page = report.page(whole(), False)
     assert "10.0 GB/s to the host" in page and "| joint/60% (s) |" in page and "+17.0%" in page and "Nothing." in page and "joint: 8, 1.5 samples a second; 9 not: no memory" in page, page
+    noted = dict(whole(), run={"row": "run", "command": "tests/gpu/run", "torch": "2", "cores": 4, "notes": ["One.", "Two."]})
+    assert "4 cores of the host.\n\nOne.\n\nTwo.\n\nOn a GPU" in report.page(noted, False), report.page(noted, False)
     assert "## gpt2_python" in page and "| recompute/60% (s) | 1 KiB | 1 KiB | 1.000 |" in page, page
     assert "Skipped: no stowage" in report.page(without_python(), False)
     file = out / "rows.jsonl"

@@ -2,13 +2,16 @@
 
 #include <csignal>
 #include <cstddef>
+#include <cstdlib>
 
 namespace stowage {
 
 namespace {
 
 std::vector<std::string> Arguments(const std::vector<std::string>& flags) {
-  std::vector<std::string> arguments = {STOWAGED_BINARY, "--store=memory", "--listen=127.0.0.1:0",
+  const char* const moved = std::getenv("STOWAGED_BINARY");  // of a build that was copied elsewhere
+  std::vector<std::string> arguments = {moved != nullptr ? moved : STOWAGED_BINARY,
+                                        "--store=memory", "--listen=127.0.0.1:0",
                                         "--metrics_listen="};
   arguments.insert(arguments.end(), flags.begin(), flags.end());
   return arguments;

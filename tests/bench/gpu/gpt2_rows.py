@@ -6,6 +6,7 @@ usage: gpt2_rows.py --rows=FILE [--device=cuda|cuda:N|test] [--toy]
 Rows gpt2_python/recompute/BUDGET; those that the file has are left out. Where this Python cannot train so, one row says why.
 """
 import argparse
+import functools
 import gc
 import json
 import math
@@ -48,6 +49,18 @@ class Gpu:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # or PyTorch refuses cuBLAS in that mode
         torch.backends.cudnn.deterministic = True
         torch.use_deterministic_algorithms(True)  # with warnings alone attention sums in any order
+        if hasattr(torch.utils, "deterministic"):
+            torch.utils.deterministic.fill_uninitialized_memory = False  # a kernel for each new tensor
+
+    def timed(self, step):
+        """Nanoseconds of a step that the GPU begins when it is done with the one before, as in training."""
+        start, end = (self.module.Event(enable_timing=True) for _ in range(2))
+        step()
+        start.record()
+        step()
+        end.record()
+        end.synchronize()
+        return int(start.elapsed_time(end) * 1e6)
 
     def waits(self, call):
         self.module.set_sync_debug_mode("warn")
@@ -73,6 +86,13 @@ class TestDevice:
         if testing._test_device is None:
             raise CannotRun("the test device was not built for this Python")
         self.device, self.module, self.testing = testing.test_device(), getattr(torch, testing.NAME), testing
+
+    def timed(self, step):
+        self.module.synchronize()
+        start = time.perf_counter_ns()
+        step()
+        self.module.synchronize()
+        return time.perf_counter_ns() - start
 
     def waits(self, call):
         before = self.testing.waits()
@@ -157,13 +177,6 @@ class Measurement:
     def _equal(self, one, other):
         return all(self.torch.equal(a, b) for a, b in zip(one, other))
 
-    def _timed(self, model):
-        self.site.module.synchronize()
-        start = time.perf_counter_ns()
-        self._step(model)
-        self.site.module.synchronize()
-        return time.perf_counter_ns() - start
-
     def row(self, budget):
         row = {"row": f"{NAME}/recompute/{budget}"}
         model = self.stowage.wrap(self.twin, budget)
@@ -174,7 +187,8 @@ class Measurement:
             training, plan = model.stowage, model.stowage.plan
             peak, reserved = training.measured_peak_bytes, self.site.module.memory_stats().get("reserved_bytes.all.peak", 0)
             waits = self.site.waits(lambda: self._step(model)) - self.site.waits(lambda: self._step(self.plain))
-            pairs = [(self._timed(self.plain), self._timed(model)) for _ in range(self.site.rounds)]
+            steps = [functools.partial(self._step, one) for one in (self.plain, model)]
+            pairs = [tuple(self.site.timed(step) for step in steps) for _ in range(self.site.rounds)]
             ratios = [plain / planned for plain, planned in pairs]
             row.update(
                 form="blocks", solver=plan.solver, batch=self.batch, budget_bytes=plan.budget_bytes, predicted_peak_bytes=plan.peak_bytes,

@@ -28,8 +28,9 @@ ABSL_FLAG(std::string, rows, "gpu_report.jsonl",
           "file that rows are appended to; those that it has are not measured again");
 ABSL_FLAG(bool, toy, false, "small networks, and one round of each: to see that all of it runs");
 ABSL_FLAG(double, patience_s, 60, "seconds after which a search for a plan is cut off");
-ABSL_FLAG(std::string, traces, "",
-          "folder for what the instructions of plans that copy took; empty: none");
+ABSL_FLAG(std::string, traces, "", "folder for what the instructions of plans took; empty: none");
+ABSL_FLAG(bool, kernels, false,
+          "what the GPU did in plain and planned steps, into that folder, too");
 ABSL_FLAG(bool, list, false, "prints the steps, one a line, and runs nothing");
 
 namespace stowage {
@@ -50,7 +51,7 @@ NetworkChoice Images(const std::string& name, int64_t side, int64_t batch, int64
 NetworkChoice Decoder() {
   NetworkChoice choice;
   choice.name = kDecoder;
-  choice.batch = 8;
+  choice.batch = 16;
   choice.decoder.layers = 24;
   choice.decoder.width = 1024;
   choice.decoder.heads = 16;
@@ -91,13 +92,14 @@ std::vector<ReportedNetwork> Networks(bool toy) {
           {"resnet152", Images("resnet152", 224, 64, 1000)},
           {"densenet201", Images("densenet201", 224, 64, 1000)},
           {"decoder_sdpa", Decoder(), Form::kChain, Bytes(0), /*autocast=*/true},
-          {"nasnet", Images("nasnet_a", 32, 128, 10), Form::kGraph}};
+          {"nasnet", Images("nasnet_a", 32, 256, 10), Form::kGraph}};
 }
 
 ReportEffort Effort(bool toy) {
   ReportEffort effort;
   effort.patience = std::chrono::milliseconds(std::llround(absl::GetFlag(FLAGS_patience_s) * 1000));
   effort.traces = absl::GetFlag(FLAGS_traces);
+  effort.trace_kernels = absl::GetFlag(FLAGS_kernels);
   if (!toy) return effort;
   effort.warmups = 0;
   effort.rounds = effort.repeats = effort.transfers.repeats = 1;
@@ -182,8 +184,8 @@ absl::Status Run() {
 }
 
 int Main(const std::vector<std::string>& arguments) {
-  const std::vector<std::string> flags = {"step",       "device", "rows", "toy",
-                                          "patience_s", "traces", "list"};
+  const std::vector<std::string> flags = {"step",       "device", "rows",    "toy",
+                                          "patience_s", "traces", "kernels", "list"};
   const absl::StatusOr<bool> help = ParseFlags(arguments, flags);
   if (help.ok() && *help) {
     std::printf("usage: gpu_report --step=STEP [flags]\n\n%s", FlagHelp(flags).c_str());

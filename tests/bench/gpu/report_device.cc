@@ -1,7 +1,7 @@
 #include "tests/bench/gpu/report_device.h"
 
-#include <cstdlib>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -11,13 +11,14 @@
 #include "tests/client/device/test_device.h"
 #include "tests/client/device/wait_count.h"
 #ifdef STOWAGE_TORCH_CUDA
-#include <ATen/Context.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <cuda_runtime_api.h>
+#include <torch/csrc/autograd/profiler_kineto.h>
 
+#include "client/torch/base/deterministic_kernels.h"
 #include "client/torch/cuda/cuda_device.h"
 #endif
 
@@ -47,6 +48,13 @@ class ReportTestDevice final : public ReportDevice {
     TestDevice::Synchronize();
     TestDevice::memory().Empty();
   }
+
+  absl::Status TraceKernels(const std::string& /*path*/,
+                            const std::function<absl::Status()>& run) override {
+    absl::Status status = run();
+    TestDevice::Synchronize();
+    return status;
+  }
 };
 
 #ifdef STOWAGE_TORCH_CUDA
@@ -59,13 +67,7 @@ class ReportGpu final : public ReportDevice {
   }
 
   bool is_gpu() const override { return true; }
-  // Not only a matter of what throws: with warnings alone attention sums in any order.
-  void BeDeterministic(bool may_warn) override {
-    setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);  // or LibTorch refuses cuBLAS
-    at::globalContext().setDeterministicCuDNN(true);
-    at::globalContext().setBenchmarkCuDNN(false);
-    at::globalContext().setDeterministicAlgorithms(true, may_warn);
-  }
+  void BeDeterministic(bool may_warn) override { UseDeterministicKernels(may_warn); }
 
   absl::StatusOr<std::unique_ptr<ExecutionDevice>> Make(const TransferModel& link) override {
     absl::StatusOr<std::unique_ptr<CudaDevice>> made = CudaDevice::Create(index_, link);
@@ -88,6 +90,20 @@ class ReportGpu final : public ReportDevice {
   void EmptyCache() override {
     c10::cuda::device_synchronize();
     c10::cuda::CUDACachingAllocator::emptyCache();
+  }
+
+  absl::Status TraceKernels(const std::string& path,
+                            const std::function<absl::Status()>& run) override {
+    using torch::profiler::impl::ActivityType;
+    const torch::profiler::impl::ProfilerConfig config(
+        torch::profiler::impl::ProfilerState::KINETO);
+    const std::set<ActivityType> activities = {ActivityType::CPU, ActivityType::CUDA};
+    torch::autograd::profiler::prepareProfiler(config, activities);
+    torch::autograd::profiler::enableProfiler(config, activities);
+    absl::Status status = run();
+    c10::cuda::device_synchronize();
+    torch::autograd::profiler::disableProfiler()->save(path);
+    return status;
   }
 
  private:

@@ -3,9 +3,11 @@
 #define STOWAGE_TESTS_BENCH_GPU_REPORT_DEVICE_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/torch/offload/execution_device.h"
 #include "solvers/model/transfer_model.h"
@@ -35,6 +37,11 @@ class ReportDevice {
   virtual Bytes LimitMemory(Bytes of_test_device) = 0;
   // Gives what the allocator keeps back to the device.
   virtual void EmptyCache() = 0;
+
+  // What host and GPU do in `run`, operation by operation and kernel by kernel, in a file that Perfetto shows. Waits for
+  // the device. No file on the test device. Errors: those of `run`.
+  virtual absl::Status TraceKernels(const std::string& path,
+                                    const std::function<absl::Status()>& run) = 0;
 };
 
 // "test", "cuda" or "cuda:N". INVALID_ARGUMENT for anything else, and where this build or machine has no such device.

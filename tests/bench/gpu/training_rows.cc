@@ -64,8 +64,7 @@ class TrainingMeasurement {
   const Network& described() const { return network_->described(); }
 
   absl::StatusOr<ReportRow> Measure(const Way& way) {
-    absl::StatusOr<Step> step = network_->Planned(
-        problem(), way.schedule, Copies(way.schedule) > 0 ? copying_.get() : nullptr);
+    absl::StatusOr<Step> step = network_->Planned(problem(), way.schedule, DeviceFor(way));
     if (!step.ok()) return step.status();
     ReportRow row(way.id);
     row.Add("form", is_chain() ? "chain" : "graph").Add("solver", way.solver);
@@ -76,7 +75,8 @@ class TrainingMeasurement {
     absl::Status status = AddOutcome(*step, &row);
     if (status.ok()) status = AddMemory(*step, way.prediction, &row);
     if (status.ok()) status = AddTimes(*step, way.prediction, &row);
-    if (status.ok() && Copies(way.schedule) > 0) status = Trace(way);
+    if (status.ok()) status = Trace(way);
+    if (status.ok()) status = TraceKernels(way.id, *step);
     if (!status.ok()) return status;
     return row;
   }
@@ -85,9 +85,15 @@ class TrainingMeasurement {
   TrainingMeasurement(const ReportEffort& effort, ReportDevice* device)
       : effort_(effort), report_device_(device) {}
 
+  // Null: the network's own.
+  ExecutionDevice* DeviceFor(const Way& way) const {
+    return Copies(way.schedule) > 0 ? copying_.get() : nullptr;
+  }
+
   bool is_chain() const { return std::holds_alternative<Chain>(problem()); }
 
   absl::Status Prepare(const NetworkChoice& choice, Form form) {
+    name_ = choice.name;
     batch_ = choice.batch;
     const absl::StatusOr<MeasuredTransfers> link = MeasureReportedLink(effort_, report_device_);
     if (!link.ok()) return link.status();
@@ -130,9 +136,10 @@ class TrainingMeasurement {
       if (run == 1) plain_repeats_ = *trained == *plain_;
       gradients_.push_back(Gradients());
     }
-    if (plain_repeats_) {
+    absl::Status traced = TraceKernels(absl::StrCat(name_, "_plain"), plain);
+    if (plain_repeats_ || !traced.ok()) {
       gradients_.clear();
-      return absl::OkStatus();
+      return traced;
     }
     for (size_t i = 1; i < gradients_.size(); ++i) {
       for (size_t j = 0; j < i; ++j)
@@ -208,18 +215,18 @@ class TrainingMeasurement {
   absl::Status Trace(const Way& way) const {
     if (effort_.traces.empty()) return absl::OkStatus();
     std::vector<TimelinePoint> predicted;
-    const auto run = Evaluator(Instance(problem(), link())).Run(way.schedule, &predicted);
+    const Instance instance = DeviceFor(way) != nullptr ? Instance(problem(), link()) : problem();
+    const auto run = Evaluator(instance).Run(way.schedule, &predicted);
     if (!run.ok()) return run.status();
     Later<MeasuredStep> later;
-    const auto step = network_->Planned(problem(), way.schedule, copying_.get(), &later);
+    const auto step = network_->Planned(problem(), way.schedule, DeviceFor(way), &later);
     if (!step.ok()) return step.status();
     for (int i = 0; i < 2; ++i) {  // the first one warms up
       const absl::StatusOr<StepReport> report = (*step)();
       if (!report.ok()) return report.status();
     }
     const MeasuredStep& measured = later.Get();
-    std::ofstream file(absl::StrCat(
-        effort_.traces, "/", absl::StrReplaceAll(way.id, {{"/", "_"}, {"%", ""}}), ".trace"));
+    std::ofstream file(TracePath(way.id, ".trace"));
     file << "predicted start\tend\tmeasured start\tend\tinstruction\n";
     for (size_t i = 0; i < way.schedule.size(); ++i) {
       for (const Nanos time : {predicted[i].start, predicted[i].end, measured.instructions[i].start,
@@ -232,9 +239,26 @@ class TrainingMeasurement {
     return absl::UnavailableError(absl::StrCat("cannot write into ", effort_.traces));
   }
 
+  std::string TracePath(const std::string& id, const std::string& end) const {
+    return absl::StrCat(effort_.traces, "/", absl::StrReplaceAll(id, {{"/", "_"}, {"%", ""}}), end);
+  }
+
+  // The first step keeps the device busy while the host begins the second one.
+  absl::Status TraceKernels(const std::string& id, const Step& step) const {
+    if (effort_.traces.empty() || !effort_.trace_kernels) return absl::OkStatus();
+    return report_device_->TraceKernels(TracePath(id, ".json"), [&] {
+      for (int i = 0; i < 2; ++i) {
+        const absl::StatusOr<StepReport> report = step();
+        if (!report.ok()) return report.status();
+      }
+      return absl::OkStatus();
+    });
+  }
+
   absl::Status AddTimes(const Step& step, const Simulation& prediction, ReportRow* row) const {
     const absl::StatusOr<std::vector<StepTimes>> times =
-        TakeTurns({[this] { return network_->Plain(); }, step}, effort_.warmups, effort_.rounds);
+        TakeTurns({[this] { return network_->Plain(); }, step}, effort_.warmups, effort_.rounds,
+                  /*before=*/report_device_->is_gpu() ? 1 : 0);
     if (!times.ok()) return times.status();
     const Nanos measured = Median((*times)[1].wall);
     const Spread throughput = SpreadOf(Ratios((*times)[0].wall, (*times)[1].wall));
@@ -249,6 +273,7 @@ class TrainingMeasurement {
 
   const ReportEffort effort_;
   ReportDevice* const report_device_;
+  std::string name_;
   int64_t batch_ = 0;
   std::unique_ptr<ExecutionDevice> device_;   // copies nothing
   std::unique_ptr<ExecutionDevice> copying_;  // by the measured link

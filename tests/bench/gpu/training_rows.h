@@ -15,14 +15,15 @@
 namespace stowage {
 
 struct ReportEffort {
-  int warmups = 2;
-  int rounds = 7;   // of a plain step and a planned one, in turn
+  int warmups = 1;
+  int rounds = 5;   // of plain steps and planned ones, in turn
   int repeats = 5;  // passes of the profile
   std::chrono::milliseconds patience = std::chrono::seconds(60);  // for a search
   TransferOptions transfers;
   std::optional<MeasuredTransfers> assumed_link;  // where none can be measured
-  // Folder for what each instruction of a plan that copies took against its prediction, a file a row; empty: none.
+  // Folder for what each instruction of a plan took against its prediction, a file a row; empty: none.
   std::string traces;
+  bool trace_kernels = false;  // there, too, of two plain steps and two of each row
 };
 
 // Which a GPU has locked, for plans that copy.
