@@ -17,11 +17,15 @@ namespace stowage {
 namespace {
 
 // What cannot be completed is refused by CheckAgentOptions.
-AgentOptions Completed(AgentOptions options, const ModelTensors& model) {
-  if (options.device_limit) {
-    absl::StatusOr<DeviceLimit> limit = LimitOfDevice(model, *options.device_limit, options.device);
-    if (limit.ok()) options.device_limit = *limit;
-  }
+// The memory that the device says is free, and what of the model is there already.
+void CompleteLimit(const ModelTensors& model, AgentOptions* options) {
+  if (!options->device_limit) return;
+  absl::StatusOr<DeviceLimit> limit = LimitOfDevice(model, *options->device_limit, options->device);
+  if (limit.ok()) options->device_limit = *limit;
+}
+
+AgentOptions Completed(AgentOptions options, const TrainedModel& model) {
+  if (model.lists_all()) CompleteLimit(model.tensors(), &options);
   if (!HasLink(options.device)) options.plan.recompute_only = true;
   if (options.profile.device == nullptr) options.profile.device = options.device;
   if (options.job.empty()) options.job = JobName();
@@ -81,7 +85,7 @@ Agent::Agent(const ChainModel* model, std::unique_ptr<PlanConnection> connection
 Agent::Agent(std::unique_ptr<TrainedModel> model, std::unique_ptr<PlanConnection> connection,
              AgentOptions options)
     : model_(std::move(model)),
-      options_(Completed(std::move(options), model_->tensors())),
+      options_(Completed(std::move(options), *model_)),
       valid_(CheckAgentOptions(options_)),
       events_(std::make_shared<EventSink>(options_.on_event)),
       connection_(connection != nullptr ? std::move(connection) : ConnectTo(options_, events_)),
@@ -129,14 +133,25 @@ PlannedShape* Agent::MeetAnew(const Batch& batch) {
   return shape;
 }
 
+absl::Status Agent::CheckBatch(const Batch& batch) {
+  if (model_->lists_all()) return valid_;
+  absl::Status found = model_->FindUnlisted(batch);
+  if (!found.ok()) return found;
+  CompleteLimit(model_->tensors(), &options_);
+  valid_ = CheckAgentOptions(options_);
+  return valid_;
+}
+
 absl::Status Agent::Profile(const Batch& batch) {
-  if (!valid_.ok() || SwitchedOff()) return valid_;
+  const absl::Status fits = CheckBatch(batch);
+  if (!fits.ok() || SwitchedOff()) return fits;
   arenas_.Release();
   return planner_.Profile(batch, FindOrAddShape(batch));
 }
 
 absl::Status Agent::UseProfile(const Batch& batch, stowage::Profile profile) {
-  if (!valid_.ok()) return valid_;
+  absl::Status listed = CheckBatch(batch);
+  if (!listed.ok()) return listed;
   const Device here = model_->DeviceOf(options_.device);
   if (Environment(profile.device) != Environment(here)) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -185,7 +200,8 @@ absl::StatusOr<PreparedPlan> Agent::MakePlan(const Batch& batch, const Budget& b
 
 absl::StatusOr<AdoptedPlan> Agent::PlanAnew(const Batch& batch, const Budget& budget,
                                             bool refresh) {
-  if (!valid_.ok()) return valid_;
+  const absl::Status listed = CheckBatch(batch);
+  if (!listed.ok()) return listed;
   NoteEnded();
   if (SwitchedOff()) return NotPlanned("switched off: training is plain");
   PlannedShape* shape = MeetAnew(batch);
@@ -206,7 +222,8 @@ absl::StatusOr<AdoptedPlan> Agent::Refresh(const Batch& batch, const Budget& bud
 }
 
 absl::StatusOr<AdoptedPlan> Agent::Plan(const Batch& batch) {
-  if (!valid_.ok()) return valid_;
+  const absl::Status listed = CheckBatch(batch);
+  if (!listed.ok()) return listed;
   room_.reset();
   const absl::StatusOr<Budget> budget = GivenBudget();
   if (!budget.ok()) return budget.status();

@@ -61,7 +61,8 @@ struct StepCounts {
 // Every call is INVALID_ARGUMENT while the options are (CheckAgentOptions).
 class Agent {
  public:
-  // The model must outlive the agent. Install the TrackingAllocator first
+  // The model must outlive the agent. What it does not list, where a stage or node has no op_kind, is found with the first batch, by
+  // running it forward once more (client/torch/profile/found_state.h). Install the TrackingAllocator first
   // (client/torch/memory/tracking_allocator.h).
   Agent(const ChainModel* model, AgentOptions options);
   Agent(const GraphModel* model, AgentOptions options);
@@ -216,6 +217,7 @@ class Agent {
   void NoteTimes(bool waits);
   bool Trains(const Batch& batch) const;
   bool SwitchedOff();
+  absl::Status CheckBatch(const Batch& batch);
   PlannedShape* FindOrAddShape(const Batch& batch);
   absl::StatusOr<Budget> GivenBudget();
   absl::StatusOr<AdoptedPlan> PlanAnew(const Batch& batch, const Budget& budget, bool refresh);

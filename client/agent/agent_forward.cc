@@ -52,7 +52,8 @@ OnStepEnd Agent::TellsOf(const std::shared_ptr<BegunStep>& step) {
 }
 
 absl::StatusOr<std::vector<at::Tensor>> Agent::Forward(Batch batch) {
-  if (!valid_.ok()) return valid_;
+  const absl::Status listed = CheckBatch(batch);
+  if (!listed.ok()) return listed;
   NoteEnded();
   if (!Trains(batch)) {
     Overlap();

@@ -20,7 +20,8 @@ absl::Status NothingFits(const PlannedShape& shape) {
 }  // namespace
 
 absl::StatusOr<StepReport> Agent::Step(Batch batch) {
-  if (!valid_.ok()) return valid_;
+  const absl::Status listed = CheckBatch(batch);
+  if (!listed.ok()) return listed;
   NoteEnded();
   Overlap();
   if (SwitchedOff()) {

@@ -10,6 +10,7 @@
 #include "client/torch/execute/plain_step.h"
 #include "client/torch/execute/planned_module.h"
 #include "client/torch/model/batch_shape.h"
+#include "client/torch/profile/found_state.h"
 #include "client/torch/profile/graph_profiler.h"
 #include "client/torch/shapes/shape_profiler.h"
 
@@ -54,10 +55,56 @@ absl::StatusOr<std::vector<at::Tensor>> Caught(
   }
 }
 
+bool HasUnlisted(const ChainModel& model) {
+  for (int l = 1; l <= model.length(); ++l) {
+    if (model.stage(l).op_kind.empty()) return true;
+  }
+  return model.loss() && model.loss_op_kind().empty();
+}
+
+bool HasUnlisted(const GraphModel& model) {
+  for (int v = 0; v < model.size(); ++v) {
+    if (model.node(v).op_kind.empty()) return true;
+  }
+  return false;
+}
+
+// The caller's, or a copy in which what it does not list was found.
+template <class Model>
+class ListedModel {
+ public:
+  explicit ListedModel(const Model* model) : model_(model) {}
+
+  bool lists_all() const { return !HasUnlisted(*model_); }
+
+  absl::Status Find(const Batch& batch) {
+    if (lists_all()) return absl::OkStatus();
+    // But for the loss, which a batch without targets says nothing of.
+    if (found_ != nullptr && batch.target.empty()) return absl::OkStatus();
+    if (found_ != nullptr) return FindState(batch.inputs, batch.target, found_.get());
+    auto found = std::make_unique<Model>(*model_);
+    absl::Status status = FindState(batch.inputs, batch.target, found.get());
+    if (!status.ok()) return status;
+    found_ = std::move(found);
+    model_ = found_.get();
+    return absl::OkStatus();
+  }
+
+  const Model* get() const { return model_; }
+  const Model& operator*() const { return *model_; }
+  const Model* operator->() const { return model_; }
+
+ private:
+  const Model* model_;
+  std::unique_ptr<Model> found_;
+};
+
 class TrainedChain : public TrainedModel {
  public:
   explicit TrainedChain(const ChainModel* model) : model_(model) {}
 
+  bool lists_all() const override { return model_.lists_all(); }
+  absl::Status FindUnlisted(const Batch& batch) override { return model_.Find(batch); }
   const ModelTensors& tensors() const override { return *model_; }
 
   absl::StatusOr<Profile> FromShapes(const Batch& batch, const StepMeters& meters) const override {
@@ -88,22 +135,24 @@ class TrainedChain : public TrainedModel {
     const Chain& chain = std::get<Chain>(problem);
     const BatchShape shape = BatchShape::Of(batch.inputs, batch.target);
     absl::StatusOr<std::unique_ptr<Executor>> executor =
-        Executor::Create(model_, chain, schedule, device, shape);
+        Executor::Create(model_.get(), chain, schedule, device, shape);
     if (!executor.ok()) return executor.status();
     return std::make_unique<Steps>(
-        *std::move(executor), [model = model_, chain, schedule, device, shape] {
+        *std::move(executor), [model = model_.get(), chain, schedule, device, shape] {
           return PlannedModule::Create(model, chain, schedule, device, shape);
         });
   }
 
  private:
-  const ChainModel* const model_;
+  ListedModel<ChainModel> model_;
 };
 
 class TrainedGraph : public TrainedModel {
  public:
   explicit TrainedGraph(const GraphModel* model) : model_(model) {}
 
+  bool lists_all() const override { return model_.lists_all(); }
+  absl::Status FindUnlisted(const Batch& batch) override { return model_.Find(batch); }
   const ModelTensors& tensors() const override { return *model_; }
 
   absl::StatusOr<Profile> FromShapes(const Batch& batch, const StepMeters& meters) const override {
@@ -138,15 +187,16 @@ class TrainedGraph : public TrainedModel {
     }
     const Graph& graph = std::get<Graph>(problem);
     absl::StatusOr<std::unique_ptr<Executor>> executor =
-        Executor::Create(model_, graph, schedule, device);
+        Executor::Create(model_.get(), graph, schedule, device);
     if (!executor.ok()) return executor.status();
-    return std::make_unique<Steps>(*std::move(executor), [model = model_, graph, schedule, device] {
-      return PlannedModule::Create(model, graph, schedule, device);
-    });
+    return std::make_unique<Steps>(*std::move(executor),
+                                   [model = model_.get(), graph, schedule, device] {
+                                     return PlannedModule::Create(model, graph, schedule, device);
+                                   });
   }
 
  private:
-  const GraphModel* const model_;
+  ListedModel<GraphModel> model_;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/agent/batch.h"
 #include "client/torch/execute/backward_end.h"
@@ -49,6 +50,11 @@ class PlannedStep {
 class TrainedModel {
  public:
   virtual ~TrainedModel() = default;
+
+  // Whether each part of the model has an op_kind. Else FindUnlisted is to be called before all others: it finds what the model does
+  // not list, in a copy of it, by running the batch forward (FindState). Errors: those of FindState.
+  virtual bool lists_all() const { return true; }
+  virtual absl::Status FindUnlisted(const Batch& /*batch*/) { return absl::OkStatus(); }
 
   virtual const ModelTensors& tensors() const = 0;
 

@@ -213,6 +213,22 @@ std::vector<at::Tensor> Detached(const std::vector<at::Tensor>& tensors) {
   return detached;
 }
 
+// Nothing of a loss that fails without targets: they may come with a later batch.
+std::optional<FoundState> ObserveLoss(const ChainModel& model,
+                                      const std::vector<std::vector<at::Tensor>>& made,
+                                      const Tensors& targets) {
+  const std::vector<at::Tensor> read = ValuesOf(model.InputsOf(model.length() + 1), made);
+  std::vector<at::Tensor> known = read, outputs;
+  known.insert(known.end(), targets.begin(), targets.end());
+  try {
+    return Observe(
+        known, [&] { return model.loss()(read, targets); }, &outputs);
+  } catch (...) {
+    if (!targets.empty()) throw;
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 absl::Status FindState(const Tensors& inputs, const Tensors& targets, ChainModel* model) {
@@ -231,11 +247,9 @@ absl::Status FindState(const Tensors& inputs, const Tensors& targets, ChainModel
       if (l > 1) made[static_cast<size_t>(l) - 1].clear();
     }
     if (model->loss()) {
-      const std::vector<at::Tensor> read = ValuesOf(model->InputsOf(model->length() + 1), made);
-      std::vector<at::Tensor> known = read;
-      known.insert(known.end(), targets.begin(), targets.end());
-      found.push_back(Observe(
-          known, [&] { return model->loss()(read, targets); }, &made.back()));
+      if (std::optional<FoundState> loss = ObserveLoss(*model, made, targets)) {
+        found.push_back(*std::move(loss));
+      }
     }
   } catch (...) {
     return CurrentExceptionToStatus(model->Describe(static_cast<int>(found.size()) + 1),

@@ -22,7 +22,8 @@ namespace stowage {
 //   that it is the same for batches of other sizes. Two that compute different things by the same operations, on
 //   constants of their own say, need names of their own.
 //
-// Runs one forward on the sample, in the modes that the caller's modules are in, then puts random state and buffers back.
+// Runs one forward on the sample, in the modes that the caller's modules are in, then puts random state and buffers back. Of a
+// chain's loss that cannot do without targets and has none, nothing is found.
 //
 // INVALID_ARGUMENT, and a model as it was, for a part that reads a tensor with a graph from outside of its inputs (whose
 // gradients no plan could give), or that throws; the message names the part. Not thread-safe. O(operations + bytes of what

@@ -1,10 +1,13 @@
 #include "client/agent/agent.h"
 
+#include <ATen/Functions.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 
 #include "client/torch/execute/plain_step.h"
@@ -52,6 +55,61 @@ TEST_P(AgentStepTest, PlansAndStepsWithinTheBudgetLikePlainTraining) {
   }
   EXPECT_EQ(step->recomputed_forwards, adopted->plan.prediction.recomputed_forwards);
   EXPECT_GT(step->recomputed_forwards, 0);
+}
+
+// By the first call that comes with a batch, whichever; the caller's model stays as it is.
+TEST_P(AgentStepTest, WhatTheModelDoesNotListIsFound) {
+  options_.device_limit = DeviceLimit{Bytes(int64_t{1} << 30)};
+  std::optional<DeviceBudget> budget;
+  options_.on_event = [&budget](const AgentEvent& event) {
+    if (const auto* shared = std::get_if<BudgetSharedEvent>(&event)) budget = shared->budget;
+  };
+  ChainModel bare("bare");
+  for (int l = 1; l <= network_.model.length(); ++l) {
+    ModelStage stage;
+    stage.name = network_.model.stage(l).name;
+    stage.forward = network_.model.stage(l).forward;
+    bare.AddStage(std::move(stage));
+  }
+  bare.SetLoss("", network_.model.loss());
+  Agent listed = LocalAgent();
+  ASSERT_TRUE(listed.Plan({{network_.input}, network_.target}).ok());
+  const Bytes expected_budget = budget.value().activations;
+  const AdoptedPlan expected =
+      listed.Plan(network_.input, network_.target, ShareOfStoreAll{0.7}).value();
+
+  TestNetwork plain = MakeTestNetwork("norm_mlp", device_);
+  ASSERT_FALSE(plain.model.buffers().empty());
+  const RandomState start = RandomState::Capture(device_.device);
+  ASSERT_TRUE(PlainStep(plain.model, plain.input, plain.target, device_.meter()).ok());
+  start.Restore();
+  Agent agent(&bare, options_);
+  ASSERT_TRUE(agent.Plan({{network_.input}, network_.target}).ok());
+  EXPECT_EQ(budget->activations, expected_budget);
+  const auto adopted = agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.7});
+  ASSERT_TRUE(adopted.ok()) << adopted.status();
+  EXPECT_EQ(adopted->plan.budget, expected.plan.budget);
+  const absl::StatusOr<StepReport> step = agent.Step(network_.input, network_.target);
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_GT(step->recomputed_forwards, 0);
+  EXPECT_LE(step->peak, adopted->plan.prediction.peak);
+  EXPECT_EQ(GradientDigest(network_.model), GradientDigest(plain.model));
+  for (size_t i = 0; i < plain.model.buffers().size(); ++i) {
+    EXPECT_TRUE(at::equal(network_.model.buffers()[i].cpu(), plain.model.buffers()[i].cpu())) << i;
+  }
+  EXPECT_TRUE(bare.parameters().empty());
+  EXPECT_TRUE(bare.loss_op_kind().empty());
+}
+
+TEST_F(AgentTest, WhatCannotBeFoundIsAnError) {
+  ChainModel bare("bare");
+  const at::Tensor outside = at::ones({8, 8}).requires_grad_() * 2;
+  bare.AddFunction("reads", "", [outside](const at::Tensor& x) { return x.matmul(outside); });
+  bare.SetLoss("sum", [](const at::Tensor& y, const at::Tensor&) { return y.sum(); });
+  Agent agent(&bare, options_);
+  const auto adopted = agent.Plan(at::ones({4, 8}), at::ones({1}), ShareOfStoreAll{1});
+  EXPECT_EQ(adopted.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(adopted.status().message()), HasSubstr("stage 1 (reads, )"));
 }
 
 TEST_F(AgentTest, HasNoStepWithoutAPlan) {

@@ -162,6 +162,19 @@ TEST(FoundStateTest, GraphsAndTiedParameters) {
   EXPECT_NE(model.node(first).op_kind, model.node(second).op_kind);
 }
 
+TEST(FoundStateTest, ALossIsFoundOnceItHasItsTargets) {
+  const Layers layers;
+  ChainModel model = Unlisted(layers);
+  const at::Tensor input = torch::randn({2, 3, 6, 6});
+  ASSERT_TRUE(FindState(input, {}, &model).ok());
+  EXPECT_FALSE(model.stage(1).op_kind.empty());
+  EXPECT_TRUE(model.loss_op_kind().empty());
+  ASSERT_TRUE(FindState(input, torch::randn({2, 5}), &model).ok());
+  EXPECT_FALSE(model.loss_op_kind().empty());
+  EXPECT_EQ(FindState(input, torch::randn({2, 6}), &model).code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST(FoundStateTest, AGraphFromOutsideIsRefused) {
   const at::Tensor weight = torch::randn({8}).requires_grad_();
   const at::Tensor scaled = weight * 2;
