@@ -71,12 +71,31 @@ absl::StatusOr<OverheadRow> MeasurePlan(const TrainedNetwork& network, const Pro
   const StepTimes &plain = (*times)[0], &planned = (*times)[1];
   recomputed.erase(recomputed.begin(), recomputed.begin() + kWarmups);
   OverheadRow row;
+  row.way = "step";
   row.stages = StagesOf(problem);
   row.stage = Nanos(Median(plain.wall).value() / row.stages);
   row.recomputed_forwards = plan.prediction.recomputed_forwards;
   const std::vector<Nanos> parts = Sums(plain.wall, recomputed);
   row.over_parts = SpreadOf(Ratios(planned.wall, parts));
   row.over_parts_cpu = SpreadOf(Ratios(planned.cpu, Scaled(plain.cpu, parts, plain.wall)));
+  return row;
+}
+
+// Of a plan that recomputes nothing.
+absl::StatusOr<OverheadRow> MeasureLoop(const TrainedNetwork& network, const Problem& problem,
+                                        const Schedule& schedule, int rounds) {
+  const absl::StatusOr<Step> loop = network.PlannedLoop(problem, schedule);
+  if (!loop.ok()) return loop.status();
+  const absl::StatusOr<std::vector<StepTimes>> times =
+      TakeTurns({[&] { return network.PlainLoop(); }, *loop}, kWarmups, rounds);
+  if (!times.ok()) return times.status();
+  const StepTimes &plain = (*times)[0], &planned = (*times)[1];
+  OverheadRow row;
+  row.way = "loop";
+  row.stages = StagesOf(problem);
+  row.stage = Nanos(Median(plain.wall).value() / row.stages);
+  row.over_parts = SpreadOf(Ratios(planned.wall, plain.wall));
+  row.over_parts_cpu = SpreadOf(Ratios(planned.cpu, plain.cpu));
   return row;
 }
 
@@ -98,28 +117,33 @@ absl::StatusOr<std::vector<OverheadRow>> MeasureOverheads(const NetworkChoice& c
     const absl::StatusOr<Plan> plan =
         PlanFor(profile->problem, {"", share, false}, LinkFor(profile->problem), options.patience);
     if (!plan.ok()) return plan.status();
-    absl::StatusOr<OverheadRow> row =
-        MeasurePlan(**network, profile->problem, *plan, options.rounds);
-    if (!row.ok()) return row.status();
-    row->network = choice.name;
-    row->form = form;
-    row->share =
-        static_cast<double>(plan->budget.value()) / static_cast<double>(plain->peak.value());
-    rows.push_back(*std::move(row));
+    std::vector<absl::StatusOr<OverheadRow>> measured = {
+        MeasurePlan(**network, profile->problem, *plan, options.rounds)};
+    if (plan->prediction.recomputed_forwards == 0) {
+      measured.push_back(MeasureLoop(**network, profile->problem, plan->schedule, options.rounds));
+    }
+    for (absl::StatusOr<OverheadRow>& row : measured) {
+      if (!row.ok()) return row.status();
+      row->network = choice.name;
+      row->form = form;
+      row->share =
+          static_cast<double>(plan->budget.value()) / static_cast<double>(plain->peak.value());
+      rows.push_back(*std::move(row));
+    }
   }
   return rows;
 }
 
 std::string OverheadHeader() {
-  return "| network | form | budget | stages | a stage | recomputed | over plain and "
+  return "| network | form | way | budget | stages | a stage | recomputed | over plain and "
          "recomputations | "
-         "the same, CPU |\n|---|---|---|---|---|---|---|---|\n";
+         "the same, CPU |\n|---|---|---|---|---|---|---|---|---|\n";
 }
 
 std::string OverheadMarkdown(const OverheadRow& row) {
-  return absl::StrFormat("| %s | %s | %.0f%% | %d | %s | %d | %s | %s |\n", row.network,
-                         ToString(row.form), row.share * 100, row.stages, ToString(row.stage),
-                         row.recomputed_forwards, ToString(row.over_parts),
+  return absl::StrFormat("| %s | %s | %s | %.0f%% | %d | %s | %d | %s | %s |\n", row.network,
+                         ToString(row.form), row.way, row.share * 100, row.stages,
+                         ToString(row.stage), row.recomputed_forwards, ToString(row.over_parts),
                          ToString(row.over_parts_cpu));
 }
 

@@ -16,6 +16,7 @@ namespace stowage {
 struct OverheadRow {
   std::string network;
   Form form = Form::kChain;
+  std::string way;   // "step", a whole one, or "loop", the caller's own through a PlannedModule
   double share = 1;  // of plain training's memory; 1: the plan that stores all
   int stages = 0;    // or vertices
   Nanos stage;       // of a plain step, a stage's forward and backward in the mean
@@ -31,7 +32,8 @@ struct OverheadOptions {
   std::chrono::milliseconds patience = std::chrono::seconds(5);
 };
 
-// The plan for 60%, and the one that stores all. Errors: those of profiles, plans and steps.
+// The plan for 60%, and the one that stores all, the latter in the caller's own loop, too. Errors: those of profiles, plans and
+// steps.
 absl::StatusOr<std::vector<OverheadRow>> MeasureOverheads(const NetworkChoice& choice, Form form,
                                                           const OverheadOptions& options);
 

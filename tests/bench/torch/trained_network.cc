@@ -2,12 +2,15 @@
 
 #include <torch/torch.h>
 
+#include <chrono>
 #include <utility>
 #include <variant>
 
 #include "client/models/network_model.h"
+#include "client/torch/base/torch_status.h"
 #include "client/torch/execute/executor.h"
 #include "client/torch/execute/plain_step.h"
+#include "client/torch/execute/planned_module.h"
 #include "client/torch/profile/graph_profiler.h"
 
 namespace stowage {
@@ -50,6 +53,19 @@ absl::StatusOr<Sample> DataFor(const NetworkChoice& choice, const Network& netwo
   }
   return MakeImageSample(choice.batch, network.ops.front().shape.back(), choice.classes, kSeed,
                          device);
+}
+
+absl::StatusOr<StepReport> TimedLoop(const std::function<at::Tensor()>& loss) {
+  try {
+    const auto start = std::chrono::steady_clock::now();
+    loss().backward();
+    StepReport report;
+    report.wall_time =
+        Nanos(std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
+    return report;
+  } catch (...) {
+    return CurrentExceptionToStatus("training loop", absl::StatusCode::kInternal);
+  }
 }
 
 }  // namespace
@@ -136,6 +152,26 @@ absl::StatusOr<Step> TrainedNetwork::Planned(const Problem& problem, const Sched
   (*made)->MeasureInto(measured);
   return Step([this, executor = std::shared_ptr<Executor>(*std::move(made))] {
     return executor->Step({sample_.input.clone()}, sample_.target);
+  });
+}
+
+absl::StatusOr<StepReport> TrainedNetwork::PlainLoop() const {
+  return TimedLoop([this] {
+    if (chain_) return chain_->loss()(PlainForward(*chain_, sample_.input), sample_.target);
+    return SumOf(PlainLosses(*graph_, {sample_.input.clone()}, sample_.target));
+  });
+}
+
+absl::StatusOr<Step> TrainedNetwork::PlannedLoop(const Problem& problem,
+                                                 const Schedule& schedule) const {
+  auto made = chain_ ? PlannedModule::Create(&*chain_, std::get<Chain>(problem), schedule, device_)
+                     : PlannedModule::Create(&*graph_, std::get<Graph>(problem), schedule, device_);
+  if (!made.ok()) return made.status();
+  return Step([this, module = std::shared_ptr<PlannedModule>(*std::move(made))] {
+    return TimedLoop([&] {
+      if (chain_) return chain_->loss()(module->forward(sample_.input), sample_.target);
+      return module->forward({sample_.input.clone()}, sample_.target);
+    });
   });
 }
 

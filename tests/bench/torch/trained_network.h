@@ -68,6 +68,11 @@ class TrainedNetwork {
                                ExecutionDevice* device = nullptr,
                                Later<MeasuredStep>* measured = nullptr) const;
 
+  // As a caller's own loop trains on the CPU: a forward, of a PlannedModule where there is a schedule, the loss, and its backward.
+  // Reports have the time alone.
+  absl::StatusOr<StepReport> PlainLoop() const;
+  absl::StatusOr<Step> PlannedLoop(const Problem& problem, const Schedule& schedule) const;
+
  private:
   TrainedNetwork(Network described, ExecutionDevice* device)
       : described_(std::move(described)), device_(device) {}

@@ -177,7 +177,10 @@ TEST(OverheadRowsTest, HaveBothPlans) {
   options.patience = kChainPatience;
   const auto rows = MeasureOverheads(SmallDecoder(), Form::kChain, options);
   ASSERT_TRUE(rows.ok()) << rows.status();
-  ASSERT_EQ(rows->size(), 2U);
+  ASSERT_EQ(rows->size(), 3U);
+  EXPECT_EQ((*rows)[1].way, "step");
+  EXPECT_EQ((*rows)[2].way, "loop");
+  EXPECT_EQ((*rows)[1].share, 1);
   EXPECT_LT(rows->front().share, 1);
   EXPECT_GT(rows->front().recomputed_forwards, 0);
   EXPECT_EQ(rows->back().share, 1);
