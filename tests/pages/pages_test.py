@@ -87,7 +87,7 @@ def is_measured(number, unit, lines):
 
 def check_durations(root):
     """What the first pages say that something takes, the measured pages have, and nothing older does."""
-    lines = [line for page in sorted((root / "tests/bench/measured").glob("*.md")) for line in measured_lines(page.read_text())]
+    lines = [line for page in sorted((root / "tests/bench/measured").rglob("*.md")) for line in measured_lines(page.read_text())]
     assert durations("4 s, 0.5 ms of 3 stages; four minutes") == ([("4", "s"), ("0.5", "ms")], ["four minutes"])
     table = list(measured_lines("| name | CPU minutes |\n|---|---|\n| build | 6.0 |\n\n8 stages"))
     assert is_measured("6.0", "minutes", table) and not is_measured("8", "minutes", table) and not is_measured("6.0", "ms", table)
