@@ -742,7 +742,11 @@ absl::Status PlanCursor::Backward() {
     const auto run = [this] { failure_ = RunUpTo(plan_->schedule.size()); };
     const c10::Device device = plan_->device->device();
     // A backward for each node: as many that another thread runs make a step wait for that thread to wake up as often.
-    device.is_cpu() ? run() : RunOnBackwardsThread(device, run);
+    if (device.is_cpu()) {
+      run();
+    } else {
+      RunOnBackwardsThread(device, run);
+    }
     return failure_;
   }
   torch::autograd::edge_list roots;

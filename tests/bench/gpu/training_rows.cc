@@ -49,12 +49,12 @@ struct Way {
 // Plain and planned steps of one network in one form.
 class TrainingMeasurement {
  public:
-  static absl::StatusOr<std::unique_ptr<TrainingMeasurement>> Begin(const NetworkChoice& choice,
+  static absl::StatusOr<std::unique_ptr<TrainingMeasurement>> Begin(const ReportedNetwork& network,
                                                                     Form form,
                                                                     const ReportEffort& effort,
                                                                     ReportDevice* device) {
     auto made = std::unique_ptr<TrainingMeasurement>(new TrainingMeasurement(effort, device));
-    absl::Status status = made->Prepare(choice, form);
+    absl::Status status = made->Prepare(network, form);
     if (!status.ok()) return status;
     return made;
   }
@@ -92,8 +92,9 @@ class TrainingMeasurement {
 
   bool is_chain() const { return std::holds_alternative<Chain>(problem()); }
 
-  absl::Status Prepare(const NetworkChoice& choice, Form form) {
-    name_ = choice.name;
+  absl::Status Prepare(const ReportedNetwork& reported, Form form) {
+    const NetworkChoice& choice = reported.choice;
+    plain_id_ = absl::StrCat(reported.name, "/plain/", ToString(form));
     batch_ = choice.batch;
     const absl::StatusOr<MeasuredTransfers> link = MeasureReportedLink(effort_, report_device_);
     if (!link.ok()) return link.status();
@@ -136,7 +137,7 @@ class TrainingMeasurement {
       if (run == 1) plain_repeats_ = *trained == *plain_;
       gradients_.push_back(Gradients());
     }
-    absl::Status traced = TraceKernels(absl::StrCat(name_, "_plain"), plain);
+    absl::Status traced = TraceKernels(plain_id_, plain);
     if (plain_repeats_ || !traced.ok()) {
       gradients_.clear();
       return traced;
@@ -273,7 +274,7 @@ class TrainingMeasurement {
 
   const ReportEffort effort_;
   ReportDevice* const report_device_;
-  std::string name_;
+  std::string plain_id_;  // of the trace of its plain steps
   int64_t batch_ = 0;
   std::unique_ptr<ExecutionDevice> device_;   // copies nothing
   std::unique_ptr<ExecutionDevice> copying_;  // by the measured link
@@ -306,7 +307,7 @@ class TrainingRows {
   }
 
   absl::Status AddPlans() {
-    auto begun = TrainingMeasurement::Begin(network_.choice, network_.form, effort_, device_);
+    auto begun = TrainingMeasurement::Begin(network_, network_.form, effort_, device_);
     if (!begun.ok()) return begun.status();
     TrainingMeasurement* const measurement = begun->get();
     for (const bool may_move : {false, true}) {
@@ -393,7 +394,7 @@ class TrainingRows {
   absl::Status AddSelective() {
     const std::string id = Id("selective");
     if (file_->Has(id)) return absl::OkStatus();
-    auto begun = TrainingMeasurement::Begin(network_.choice, Form::kGraph, effort_, device_);
+    auto begun = TrainingMeasurement::Begin(network_, Form::kGraph, effort_, device_);
     if (!begun.ok()) return begun.status();
     const Graph& graph = std::get<Graph>((*begun)->problem());
     Schedule schedule = SelectiveSchedule((*begun)->described(), graph);

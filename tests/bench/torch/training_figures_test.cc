@@ -111,6 +111,9 @@ TEST(TurnsTest, EveryWayHasItsTurnInEveryRound) {
   EXPECT_EQ(times[2].peak, Bytes(2));
   const Spread spread = SpreadOf(Ratios(times[1].wall, times[0].wall));
   EXPECT_EQ(spread.median, 2);
+  calls.clear();
+  EXPECT_EQ(TakeTurns(ways, 0, 1, /*before=*/1)->front().wall.size(), 1U);
+  EXPECT_EQ(calls, (std::vector<int>{0, 0, 1, 1, 2, 2}));
   ways.emplace_back([] { return absl::StatusOr<StepReport>(absl::InternalError("no")); });
   EXPECT_FALSE(TakeTurns(ways, 0, 1).ok());
 }

@@ -57,6 +57,19 @@ TEST_P(AgentStepTest, PlansAndStepsWithinTheBudgetLikePlainTraining) {
   EXPECT_GT(step->recomputed_forwards, 0);
 }
 
+// The same functions, and nothing else.
+ChainModel WithoutLists(const ChainModel& model) {
+  ChainModel bare("bare");
+  for (int l = 1; l <= model.length(); ++l) {
+    ModelStage stage;
+    stage.name = model.stage(l).name;
+    stage.forward = model.stage(l).forward;
+    bare.AddStage(std::move(stage));
+  }
+  bare.SetLoss("", model.loss());
+  return bare;
+}
+
 // By the first call that comes with a batch, whichever; the caller's model stays as it is.
 TEST_P(AgentStepTest, WhatTheModelDoesNotListIsFound) {
   options_.device_limit = DeviceLimit{Bytes(int64_t{1} << 30)};
@@ -64,14 +77,7 @@ TEST_P(AgentStepTest, WhatTheModelDoesNotListIsFound) {
   options_.on_event = [&budget](const AgentEvent& event) {
     if (const auto* shared = std::get_if<BudgetSharedEvent>(&event)) budget = shared->budget;
   };
-  ChainModel bare("bare");
-  for (int l = 1; l <= network_.model.length(); ++l) {
-    ModelStage stage;
-    stage.name = network_.model.stage(l).name;
-    stage.forward = network_.model.stage(l).forward;
-    bare.AddStage(std::move(stage));
-  }
-  bare.SetLoss("", network_.model.loss());
+  const ChainModel bare = WithoutLists(network_.model);
   Agent listed = LocalAgent();
   ASSERT_TRUE(listed.Plan({{network_.input}, network_.target}).ok());
   const Bytes expected_budget = budget.value().activations;
@@ -99,6 +105,22 @@ TEST_P(AgentStepTest, WhatTheModelDoesNotListIsFound) {
   }
   EXPECT_TRUE(bare.parameters().empty());
   EXPECT_TRUE(bare.loss_op_kind().empty());
+}
+
+// Of a loss nothing is found before a batch has targets.
+TEST_F(AgentTest, AModelIsFoundInPartsAsBatchesCome) {
+  bool off = true;
+  options_.off = [&off] { return off; };
+  const ChainModel bare = WithoutLists(network_.model);
+  Agent agent(&bare, options_);
+  ASSERT_TRUE(agent.Forward({{network_.input}, {}}).ok());
+  off = false;
+  const auto adopted = agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.7});
+  ASSERT_TRUE(adopted.ok()) << adopted.status();
+  ASSERT_EQ(adopted->plan.status, PlanStatus::kFound);
+  EXPECT_EQ(adopted->plan.budget, LocalPlan(ShareOfStoreAll{0.7}).plan.budget);
+  EXPECT_FALSE(std::get<Chain>(agent.profile()->problem).stage(bare.length() + 1).op_kind.empty());
+  ASSERT_TRUE(agent.Step(network_.input, network_.target).ok());
 }
 
 TEST_F(AgentTest, WhatCannotBeFoundIsAnError) {

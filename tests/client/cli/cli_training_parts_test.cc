@@ -15,6 +15,7 @@
 #include "client/cli/verification.h"
 #include "client/cli/verification_text.h"
 #include "client/models/models.h"
+#include "client/torch/base/torch_version.h"
 #include "client/torch/execute/plain_step.h"
 #include "tests/client/device/training_devices.h"
 #include "tests/client/torch/test_networks.h"
@@ -253,6 +254,9 @@ TEST(BeDeterministicTest, OnlyWhatCannotBeRunsOnceMore) {
     EXPECT_EQ(at::globalContext().deterministicAlgorithmsWarnOnly(), runs == 2);
   }
   EXPECT_NE(getenv("CUBLAS_WORKSPACE_CONFIG"), nullptr);
+#if STOWAGE_TORCH_AT_LEAST(2, 2)
+  EXPECT_FALSE(at::globalContext().deterministicFillUninitializedMemory());
+#endif
   at::globalContext().setDeterministicAlgorithms(false, false);
   at::globalContext().setDeterministicCuDNN(false);
 }

@@ -130,6 +130,24 @@ TEST(RunPasses, OnADeviceTheFirstPassOfTheCallersThreadAloneLooksAtBuffers) {
   }
 }
 
+// A device that is behind the host begins with the second step when it is done with the first.
+TEST(WholeSteps, OfTwoTheSecondCountsWhereTheDeviceIsBehind) {
+  for (const bool behind : {false, true}) {
+    int ran = 0;
+    const auto step = [&ran, behind]() -> absl::StatusOr<Later<Nanos>> {
+      const Nanos time(1000 * ++ran);
+      if (!behind) return Later<Nanos>(time);
+      return Later<Nanos>([] { return false; }, [time] { return time; });
+    };
+    WholeSteps steps(Bytes(2));
+    steps.Run([&]() -> absl::StatusOr<WholeStep> { return WholeStep{Bytes(1), step}; });
+    EXPECT_EQ(ran, behind ? 2 : 1);
+    const Calibration calibration = steps.CalibrationOf(Nanos(1000), {Nanos(1000)});
+    EXPECT_EQ(calibration.step, Nanos(1000 * ran));
+    EXPECT_EQ(calibration.steps, 1);
+  }
+}
+
 TEST(RunProfilePass, WithoutAWatchBuffersAreNotLookedAt) {
   const TestNetwork network = MakeTestNetwork("norm_cnn");
   network.model.EnsureGradients();
