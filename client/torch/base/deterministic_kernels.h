@@ -5,10 +5,11 @@
 namespace stowage {
 
 // From now on, for the whole process: cuDNN's kernels are deterministic and chosen without measuring, and an operation without a
-// deterministic kernel throws, or, if `may_warn`, warns. Warnings are not the mode: with them attention adds up in any order. Sets
-// CUBLAS_WORKSPACE_CONFIG, without which LibTorch refuses cuBLAS, unless it is set: nothing may have called cuBLAS before. New
-// tensors are not filled, as the mode otherwise has it from LibTorch 2.2 on: that takes a kernel for each, a third of a step's, and
-// says nothing unless somebody reads what nobody wrote.
+// deterministic kernel throws, or, if `may_warn`, warns. With `may_warn` attention still adds up in any order. Sets
+// CUBLAS_WORKSPACE_CONFIG, without which LibTorch refuses cuBLAS, unless it is set: nothing may have called cuBLAS before.
+//
+// From LibTorch 2.2 on this mode also fills every new tensor, with a kernel each, about a third of all kernels of a step. That is
+// turned off: only code that reads memory before it writes it would see a difference.
 void UseDeterministicKernels(bool may_warn);
 
 }  // namespace stowage

@@ -29,8 +29,8 @@ void RunBackwardFrom(std::vector<torch::autograd::Edge> roots, std::vector<at::T
 // thread and of the one that autograd has for the device.
 void EmptyQueues(c10::Device device);
 
-// While an object lives, the calling thread is the one that autograd has for the device, in a node of a backward: it runs the
-// backwards of its own itself, no other thread wakes up for them, and nothing of them is left when they return.
+// Says that the calling thread, while an object lives, is the one that autograd has for the device, in a node of a backward. Such a
+// thread runs the backwards that it begins itself: RunBackward and the others need not wait for another thread to let go of them.
 class OnBackwardsThread {
  public:
   explicit OnBackwardsThread(c10::Device device);

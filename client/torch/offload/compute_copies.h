@@ -12,8 +12,8 @@
 
 namespace stowage {
 
-// Between tensors of a device and `host_block`, host memory that its kernels reach, when compute comes to it. The block is not
-// another's before.
+// Between tensors of a device and `host_block`, host memory that its kernels reach, when compute comes to it. The block is
+// handed to nobody else before the copies are done.
 using ComputeCopies = void (*)(const std::vector<CopyPiece>& pieces, const at::Tensor& host_block,
                                c10::Device device);
 
