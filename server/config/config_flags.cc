@@ -93,6 +93,10 @@ ABSL_FLAG(
     "redis+cluster://[[USER][:PASSWORD]@]HOST[:PORT][,HOST[:PORT]...]; empty for none");
 ABSL_FLAG(std::string, redis_user, "", "user of it that the password is of; empty for the default");
 ABSL_FLAG(std::string, redis_password_file, "", "file that holds its password");
+ABSL_FLAG(std::string, redis_sentinel_user, "",
+          "user of its sentinels that their password is of; empty for the default");
+ABSL_FLAG(std::string, redis_sentinel_password_file, "",
+          "file that holds its sentinels' password; empty for none");
 ABSL_FLAG(std::string, redis_ca, "",
           "PEM file of authorities of its certificate, with rediss://; empty for the system's");
 ABSL_FLAG(std::string, redis_cert, "",
@@ -178,6 +182,8 @@ const std::vector<std::string>& FlagNames() {
                                                                  "redis",
                                                                  "redis_user",
                                                                  "redis_password_file",
+                                                                 "redis_sentinel_user",
+                                                                 "redis_sentinel_password_file",
                                                                  "redis_ca",
                                                                  "redis_cert",
                                                                  "redis_key",

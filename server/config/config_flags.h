@@ -49,6 +49,8 @@ ABSL_DECLARE_FLAG(std::string, decisions_file);
 ABSL_DECLARE_FLAG(std::string, redis);
 ABSL_DECLARE_FLAG(std::string, redis_user);
 ABSL_DECLARE_FLAG(std::string, redis_password_file);
+ABSL_DECLARE_FLAG(std::string, redis_sentinel_user);
+ABSL_DECLARE_FLAG(std::string, redis_sentinel_password_file);
 ABSL_DECLARE_FLAG(std::string, redis_ca);
 ABSL_DECLARE_FLAG(std::string, redis_cert);
 ABSL_DECLARE_FLAG(std::string, redis_key);

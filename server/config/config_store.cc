@@ -87,6 +87,36 @@ absl::Status ReadRedisTls(const ConfigSources& sources, RedisAddress* address) {
   return absl::OkStatus();
 }
 
+// What the file of a flag holds, without blanks around it.
+absl::StatusOr<std::string> ReadPassword(const ConfigSources& sources, const std::string& flag,
+                                         const std::string& file) {
+  const absl::StatusOr<std::string> password = ReadSmallFile(file);
+  if (!password.ok()) {
+    return FlagError(sources, flag, file, std::string(password.status().message()));
+  }
+  return std::string(absl::StripAsciiWhitespace(*password));
+}
+
+// What its sentinels are shown. None of `address`: there is no Redis.
+absl::Status ReadSentinels(const ConfigSources& sources, RedisAddress* address) {
+  const std::string file = absl::GetFlag(FLAGS_redis_sentinel_password_file);
+  const std::string user = absl::GetFlag(FLAGS_redis_sentinel_user);
+  if (!user.empty() && file.empty()) {
+    return FlagError(sources, "redis_sentinel_user", user, "needs --redis_sentinel_password_file");
+  }
+  if (file.empty()) return absl::OkStatus();
+  if (address == nullptr || address->sentinels.empty()) {
+    return FlagError(sources, "redis_sentinel_password_file", file,
+                     "needs --redis=redis+sentinel://");
+  }
+  const auto password = ReadPassword(sources, "redis_sentinel_password_file", file);
+  if (!password.ok()) return password.status();
+  address->sentinel_user = user;
+  address->sentinel_password = *password;
+  address->sentinel_password_file = file;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::optional<RedisAddress>> Redis(const ConfigSources& sources) {
   const std::string text = absl::GetFlag(FLAGS_redis);
   const std::string password_file = absl::GetFlag(FLAGS_redis_password_file);
@@ -98,7 +128,9 @@ absl::StatusOr<std::optional<RedisAddress>> Redis(const ConfigSources& sources) 
     return FlagError(sources, "redis_user", user, "needs --redis_password_file");
   }
   if (text.empty()) {
-    if (absl::Status tls = ReadRedisTls(sources, nullptr); !tls.ok()) return tls;
+    absl::Status status = ReadRedisTls(sources, nullptr);
+    if (status.ok()) status = ReadSentinels(sources, nullptr);
+    if (!status.ok()) return status;
     return std::optional<RedisAddress>();
   }
   absl::StatusOr<RedisAddress> address = ParseRedisAddress(text);
@@ -116,16 +148,15 @@ absl::StatusOr<std::optional<RedisAddress>> Redis(const ConfigSources& sources) 
     return wrong("has a user without a password: needs --redis_password_file, or USER:PASSWORD@");
   }
   if (!password_file.empty()) {
-    const absl::StatusOr<std::string> password = ReadSmallFile(password_file);
-    if (!password.ok()) {
-      return FlagError(sources, "redis_password_file", password_file,
-                       std::string(password.status().message()));
-    }
-    address->password = std::string(absl::StripAsciiWhitespace(*password));
+    const auto password = ReadPassword(sources, "redis_password_file", password_file);
+    if (!password.ok()) return password.status();
+    address->password = *password;
     address->password_file = password_file;
   }
   if (!user.empty()) address->user = user;
-  if (absl::Status tls = ReadRedisTls(sources, &*address); !tls.ok()) return tls;
+  absl::Status status = ReadRedisTls(sources, &*address);
+  if (status.ok()) status = ReadSentinels(sources, &*address);
+  if (!status.ok()) return status;
   return std::optional<RedisAddress>(*std::move(address));
 }
 

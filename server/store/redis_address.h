@@ -35,10 +35,13 @@ struct RedisAddress {
   // nothing, `password` holds.
   std::string password_file = "";
   int database = 0;
-  // Where there are any, host and port are where these say that the primary of this name is. They are
-  // asked without user and password.
+  // Where there are any, host and port are where these say that the primary of this name is.
   std::vector<RedisHost> sentinels = {};
   std::string primary = "";
+  // What sentinels are shown, as above; without any they are asked without.
+  std::string sentinel_user = "";
+  std::string sentinel_password = "";
+  std::string sentinel_password_file = "";
   // Where there are any, some servers of a cluster, of which the others are asked for.
   std::vector<RedisHost> nodes = {};
   // Where there is one, all connections are of TLS, and the certificate of whoever is connected to must be for

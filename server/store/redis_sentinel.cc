@@ -20,6 +20,9 @@ absl::StatusOr<RedisHost> RedisSentinels::Ask(const RedisHost& sentinel,
   RedisAddress address;
   address.host_or_path = sentinel.host;
   address.port = sentinel.port;
+  address.user = address_.sentinel_user;
+  address.password = address_.sentinel_password;
+  address.password_file = address_.sentinel_password_file;
   address.tls = address_.tls;
   const auto connection = RedisConnection::Open(address, deadline);
   if (!connection.ok()) return connection.status();
@@ -28,6 +31,9 @@ absl::StatusOr<RedisHost> RedisSentinels::Ask(const RedisHost& sentinel,
                                  deadline, kSmallAnswer);
   if (!replies.ok()) return replies.status();
   const RedisReply& said = replies->front();
+  if (absl::Status status = StatusOf(said); !status.ok()) {
+    return absl::UnavailableError(absl::StrCat("a sentinel refuses to say: ", status.message()));
+  }
   RedisHost primary;
   if (said.kind != RedisReply::Kind::kList || said.list.size() != 2 || said.list[0].text.empty() ||
       !absl::SimpleAtoi(said.list[1].text, &primary.port) || primary.port < 1 ||

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,6 +18,7 @@
 #include "tests/server/store/entries.h"
 #include "tests/server/store/redis_server.h"
 #include "tests/server/support/counting_metrics.h"
+#include "tests/support/temporary_folder.h"
 
 namespace stowage::testing {
 namespace {
@@ -158,6 +160,28 @@ TEST_F(RedisFailover, APrimaryThatBecomesAReplicaIsLeft) {
   EXPECT_TRUE(IsPrimary(replica_));
   EXPECT_EQ(replica_.Ask({"HGET", RedisKeys("stowage").Plan(kKey), "g"}).text,
             std::to_string(store.Get(kKey, Access::kPeek)->generation));
+}
+
+// Theirs is another one than Redis's, which has none here; it may change while a server runs.
+TEST_F(RedisFailover, SentinelsMayWantAPasswordOfTheirOwn) {
+  const RedisSentinel guarded(port_, 1, "requirepass first\nuser watcher on >second +@all\n");
+  const TemporaryFolder folder;
+  RedisOptions options = options_;
+  options.address.sentinels = {guarded.host()};
+  const absl::Status without = RedisPool(options).Ping();
+  EXPECT_TRUE(absl::IsUnavailable(without)) << without;
+  EXPECT_NE(without.message().find("wants a password"), absl::string_view::npos) << without;
+  options.address.sentinel_password = "wrong";
+  const absl::Status wrong = RedisPool(options).Ping();
+  EXPECT_TRUE(absl::IsUnavailable(wrong)) << wrong;
+  EXPECT_EQ(wrong.message().find("wrong"), absl::string_view::npos) << wrong;
+  options.address.sentinel_password = "first";
+  EXPECT_TRUE(RedisPool(options).Ping().ok());
+  options.address.sentinel_user = "watcher";
+  options.address.sentinel_password_file = folder / "password";
+  EXPECT_FALSE(RedisPool(options).Ping().ok());
+  std::ofstream(folder / "password") << "second\n";
+  EXPECT_TRUE(RedisPool(options).Ping().ok());
 }
 
 TEST_F(RedisFailover, WithoutAPrimaryThatIsKnownThereIsNone) {

@@ -111,8 +111,9 @@ std::vector<std::string> ReplicatedAt(int port, std::vector<std::string> argumen
 RedisSentinel::RedisSentinel(int primary_port, int quorum, const std::string& settings)
     : port_(FreePort()) {
   std::ofstream(folder_ / "sentinel.conf")
-      << (settings.empty() ? "port " : "port 0\ntls-port ") << port_ << "\nbind 127.0.0.1\ndir "
-      << folder_.path() << "\nsentinel monitor plans 127.0.0.1 " << primary_port << " " << quorum
+      << (settings.find("tls-") == std::string::npos ? "port " : "port 0\ntls-port ") << port_
+      << "\nbind 127.0.0.1\ndir " << folder_.path() << "\nsentinel monitor plans 127.0.0.1 "
+      << primary_port << " " << quorum
       << "\nsentinel down-after-milliseconds plans 500\nsentinel failover-timeout plans 3000\n"
       << settings;
   process_ = std::make_unique<ChildProcess>(
