@@ -110,7 +110,7 @@ class SolveContext {
 };
 
 // Which instances a deadline that passes leaves a plan for: Solve then answers with the best schedule so far, once
-// there is one, instead of DEADLINE_EXCEEDED.
+// there is one, and SolveFrontier with the points so far, instead of DEADLINE_EXCEEDED.
 enum class Anytime { kNever, kWithLink, kAlways };
 
 // What the schedules of a solver may do: SolverInfo::schedule_class for programs.
@@ -143,8 +143,8 @@ struct SolverInfo {
   bool cuts_graphs = false;
 
   bool IsAnytimeFor(const Instance& instance) const {
-    return anytime == Anytime::kAlways ||
-           (anytime == Anytime::kWithLink && instance.link().has_value());
+    return anytime == Anytime::kAlways || (anytime == Anytime::kWithLink && instance.link() &&
+                                           instance.link()->host_memory > Bytes(0));
   }
   bool Takes(ProblemKind kind) const {
     return kind == ProblemKind::kChain ? chains : kind == ProblemKind::kGraph ? graphs : dags;
@@ -174,7 +174,8 @@ class Solver {
   // are too many to keep, less some that gain little (ChooseCompact in solvers/schedule/frontier.h): a budget may then get
   // up to that share of the makespan more than from Solve. What it has at a budget is valid there, and never slower
   // than at a smaller one. The last point is as fast as store-all. info().least_budget is proven: nothing of the class
-  // needs less. Of chains the first point is the least budget's (LeastBudget).
+  // needs less. Of chains the first point is the least budget's (LeastBudget). A deadline that cuts the search of an
+  // anytime solver short leaves the points so far, at least store-all's: info().search_complete is false then.
   absl::StatusOr<Frontier> SolveFrontier(const Instance& instance,
                                          const SolveContext& context) const;
 

@@ -92,7 +92,10 @@ std::string FrontierText(const FrontierAnswer& answer) {
       absl::StrFormat(" (%.1f%% of that peak)", 100 * answer.share(frontier.least_budget)),
       ": below, nothing fits\nsolver         ", frontier.solver, ": at each budget ",
       frontier.exact ? "proven the fastest" : "not proven the fastest", " of ",
-      frontier.schedule_class, "\n");
+      frontier.schedule_class, "\n",
+      frontier.search_complete
+          ? ""
+          : "search         cut short by --timeout: with more time there may be faster plans\n");
 }
 
 std::string FrontierJson(const FrontierAnswer& answer) {
@@ -104,6 +107,7 @@ std::string FrontierJson(const FrontierAnswer& answer) {
                      {"solver", JsonString(frontier.solver)},
                      {"schedule_class", JsonString(frontier.schedule_class)},
                      {"exact", JsonBool(frontier.exact)},
+                     {"search_complete", JsonBool(frontier.search_complete)},
                      {"key", JsonString(frontier.key.digest.ToHex())},
                      {"points", ListingOf(answer).Json()}}) +
          "\n";

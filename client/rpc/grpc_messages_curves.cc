@@ -80,6 +80,7 @@ absl::StatusOr<FrontierReply> ReadResponse(const v1::GetFrontierResponse& respon
   reply.schedule_class = response.schedule_class();
   reply.least_budget = Bytes(response.least_budget_bytes());
   reply.exact = response.exact();
+  reply.search_complete = response.search_complete();
   if (reply.least_budget < Bytes(0)) return BrokenContract("a least budget below 0");
   for (const v1::FrontierPoint& message : response.points()) {
     const FrontierReply::Point point{Bytes(message.budget_bytes()), Nanos(message.makespan_ns()),

@@ -23,6 +23,7 @@ FrontierReply ReplyOf(const Frontier& frontier, size_t most) {
     reply.points.push_back({point.peak, point.makespan, point.peak});
   }
   reply.exact = frontier.info().exact && reply.points.size() == frontier.points().size();
+  reply.search_complete = frontier.info().search_complete;
   return reply;
 }
 

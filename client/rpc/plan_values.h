@@ -85,6 +85,9 @@ struct FrontierReply {
   std::string schedule_class;
   Bytes least_budget;  // below it nothing of the class fits
   bool exact = false;  // at no budget is a schedule of the class faster
+  // Where false, a deadline cut the search short: a longer one may find more points, and faster ones. Servers before
+  // this field do not say.
+  bool search_complete = false;
 };
 
 // One network at several batch sizes, and a device.

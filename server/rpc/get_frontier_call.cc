@@ -24,6 +24,7 @@ void Fill(const Frontier& frontier, size_t most, v1::GetFrontierResponse* respon
   response->set_schedule_class(info.schedule_class);
   response->set_least_budget_bytes(info.least_budget.value());
   response->set_exact(info.exact && chosen.size() == frontier.points().size());
+  response->set_search_complete(info.search_complete);
 }
 
 }  // namespace

@@ -244,6 +244,8 @@ absl::StatusOr<std::shared_ptr<const Frontier>> FlightSolver::SolveAndKeepFronti
   EndSolve(outcome, frontier.status(), &solving);
   if (!frontier.ok()) return frontier.status();
   const auto shared = std::make_shared<const Frontier>(*std::move(frontier));
+  // Who asks with more time is to get more.
+  if (!shared->info().search_complete) return shared;
   const Span writing = flight->trace.Start("store.write");
   cache_->KeepFrontier(problem, shared, begun);
   return shared;

@@ -198,6 +198,8 @@ void PlanningService::AnswerFrontier(const std::shared_ptr<PlanCall>& call, cons
                                      const std::shared_ptr<const Frontier>& frontier,
                                      AnswerSource source) {
   const bool leads = call->id == flight.leader;
+  const bool has_time = !frontier->info().search_complete && Clock::now() < call->search_until();
+  if (has_time) return Proceed(call, Access::kPeek, MayWait::kYes);
   const auto own =
       leads ? frontier : FrontierUnder(*call->problem->costs, *flight.problem->costs, frontier);
   if (!own) return Proceed(call, Access::kPeek, MayWait::kYes);

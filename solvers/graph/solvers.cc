@@ -37,6 +37,9 @@ namespace {
 // Of a frontier that begins with what takes least.
 absl::StatusOr<Bytes> LeastPeak(const absl::StatusOr<Frontier>& frontier) {
   if (!frontier.ok()) return frontier.status();
+  if (!frontier->info().search_complete) {
+    return absl::DeadlineExceededError("the deadline passed before the least budget was found");
+  }
   return frontier->points().front().peak;
 }
 
@@ -82,11 +85,13 @@ constexpr int64_t kMaxProposed = 20000000;
 constexpr int kCoarsest = 24;
 constexpr int kCoarse = 64;
 constexpr int kMostStages = 200;
+// At a deadline, of the orders found: some milliseconds.
+constexpr size_t kMostAfterDeadline = 40;
 // What is searched, and solved exactly on small graphs. Gradients are summed up in plain training's order.
 constexpr char kAllSchedules[] =
     "all schedules that copy nothing to the host and give plain training's gradients bit for bit";
 
-// One solve of one graph, at all budgets. With one named, its best schedule is there at a deadline.
+// One solve of one graph, at all budgets. With one named, its best schedule is there at a deadline, else points of all.
 class Solving {
  public:
   Solving(const Instance& instance, const FoldedGraph& folded, const SolveContext& context,
@@ -107,10 +112,8 @@ class Solving {
   absl::StatusOr<Frontier> Run(FrontierInfo info, bool compact) {
     bool exact = false;
     absl::Status status = SearchAndValidate(&exact);
-    if (absl::IsDeadlineExceeded(status) && ValidateBest().ok() && best_.FoundIn(builder_)) {
-      cut_short_ = true;
-      return builder_.Build(std::move(info));
-    }
+    info.search_complete = !absl::IsDeadlineExceeded(status);
+    if (!info.search_complete) status = ValidateInTime(status);
     if (!status.ok()) return status;
     if (exact) {
       info.exact = true;
@@ -118,8 +121,6 @@ class Solving {
     }
     return compact ? builder_.BuildCompact(std::move(info)) : builder_.Build(std::move(info));
   }
-
-  bool cut_short() const { return cut_short_; }
 
  private:
   static constexpr double kProposing = 0.1;        // share of the work, about
@@ -137,6 +138,23 @@ class Solving {
       if (status.ok()) status = Validate(entry.order);
     }
     return status;
+  }
+
+  // What there is at a deadline; `late` where that is nothing.
+  absl::Status ValidateInTime(absl::Status late) {
+    if (best_.budget()) {
+      absl::Status status = ValidateBest();
+      return status.ok() && !best_.FoundIn(builder_) ? late : status;
+    }
+    std::vector<PointCost> costs;
+    for (const OrderPool::Entry& entry : search_.pool().entries()) {
+      costs.push_back({Nanos(entry.forward_time), 0});
+    }
+    for (const size_t i : ChooseCompact(costs, kMostAfterDeadline)) {
+      absl::Status status = Validate(search_.pool().entries()[i].order);
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
   }
 
   absl::Status Improve() {
@@ -289,7 +307,6 @@ class Solving {
   const SolveContext context_;
   BestWithin best_;
   std::set<std::pair<int64_t, int64_t>> validated_;  // peaks and times of orders
-  bool cut_short_ = false;
   OrderSearch search_;
   FrontierBuilder builder_;
   std::vector<bool> recomputable_;
@@ -307,20 +324,15 @@ const SolverInfo& OrderSearchInfo() {
 }
 
 // All points found, or with `compact` those that a cache would want to keep. With a budget, its best schedule
-// is there at a deadline, and `cut_short`, which may be null, says whether that ended the search. Errors and
-// cost as Solver::SolveFrontier of order_search.
+// is there at a deadline, or there is an error. Errors and cost as Solver::SolveFrontier of order_search.
 absl::StatusOr<Frontier> SearchOrders(const Instance& instance, const SolveContext& context,
-                                      bool compact, std::optional<Bytes> budget = std::nullopt,
-                                      bool* cut_short = nullptr) {
+                                      bool compact, std::optional<Bytes> budget = std::nullopt) {
   const absl::StatusOr<FoldedGraph> folded = FoldAliases(instance.graph());
   if (!folded.ok()) return folded.status();
   Solving solving(instance, *folded, context, budget);
-  absl::StatusOr<Frontier> frontier = solving.Run(
-      {OrderSearchInfo().name, OrderSearchInfo().schedule_class, PeakLowerBound(instance.graph()),
-       /*exact=*/false, /*slots=*/0},
-      compact);
-  if (cut_short != nullptr) *cut_short = solving.cut_short();
-  return frontier;
+  return solving.Run({OrderSearchInfo().name, OrderSearchInfo().schedule_class,
+                      PeakLowerBound(instance.graph()), /*exact=*/false, /*slots=*/0},
+                     compact);
 }
 
 class OrderSearchSolverImpl final : public Solver {
@@ -332,14 +344,12 @@ class OrderSearchSolverImpl final : public Solver {
     absl::StatusOr<std::optional<Plan>> trivial = TrivialPlan(instance, budget, OrderSearchInfo());
     if (!trivial.ok()) return trivial.status();
     if (trivial->has_value()) return **std::move(trivial);
-    bool cut_short = false;
     const absl::StatusOr<Frontier> frontier =
-        SearchOrders(instance, context, /*compact=*/false, budget, &cut_short);
+        SearchOrders(instance, context, /*compact=*/false, budget);
     if (!frontier.ok()) return frontier.status();
     Plan found = frontier->PlanAt(budget);
     Explain(instance, *frontier, &found);
-    found.search_complete = !cut_short;
-    if (cut_short) found.explanation = "the deadline cut the search short";
+    if (!found.search_complete) found.explanation = "the deadline cut the search short";
     return found;
   }
 

@@ -12,6 +12,9 @@ namespace stowage {
 namespace {
 
 constexpr uint64_t kVersion = 1;
+// Of one byte. Who reads the first flag alone refuses what has the second one.
+constexpr uint8_t kExact = 1;
+constexpr uint8_t kCutShort = 2;
 constexpr int64_t kMaxText = 1 << 12;
 constexpr int64_t kMostBytes = int64_t{16} << 20;
 // The first shares of the makespan that thinning tries, each so much larger than the one before.
@@ -42,15 +45,16 @@ bool ReadText(VarintReader* in, int64_t max, std::string* text) {
 
 bool ReadInfo(VarintReader* in, FrontierInfo* info) {
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-  uint8_t exact = 0;
+  uint8_t flags = 0;
   int64_t least = 0;
   if (!ReadText(in, kMaxText, &info->solver) || !ReadText(in, kMaxText, &info->schedule_class) ||
-      !in->Count(kMax, &least) || !in->Byte(&exact) || exact > 1 ||
+      !in->Count(kMax, &least) || !in->Byte(&flags) || flags > (kExact | kCutShort) ||
       !in->Count(kMax, &info->slots)) {
     return false;
   }
   info->least_budget = Bytes(least);
-  info->exact = exact != 0;
+  info->exact = (flags & kExact) != 0;
+  info->search_complete = (flags & kCutShort) == 0;
   return true;
 }
 
@@ -134,13 +138,16 @@ Plan Frontier::PlanAt(Bytes budget) const {
             : absl::StrCat("the least that a schedule was found for is ",
                            points_.empty() ? std::string("not known")
                                            : absl::StrCat(points_.front().peak.value(), " bytes"));
+    plan.search_complete = proven || info_.search_complete;
     return plan;
   }
   plan.status = PlanStatus::kFound;
   plan.schedule = point->schedule.Unpack();
   plan.bounds.proven_optimal = info_.exact;
   plan.explanation =
-      absl::StrCat("one of ", points_.size(), " plans, solved at once for all budgets");
+      absl::StrCat("one of ", points_.size(), " plans, solved at once for all budgets",
+                   info_.search_complete ? "" : "; the deadline cut the search short");
+  plan.search_complete = info_.search_complete;
   return plan;
 }
 
@@ -150,7 +157,8 @@ std::string Frontier::Encode() const {
   AppendText(info_.solver, &bytes);
   AppendText(info_.schedule_class, &bytes);
   AppendVarint(static_cast<uint64_t>(info_.least_budget.value()), &bytes);
-  bytes.push_back(info_.exact ? 1 : 0);
+  bytes.push_back(
+      static_cast<char>((info_.exact ? kExact : 0) | (info_.search_complete ? 0 : kCutShort)));
   AppendVarint(static_cast<uint64_t>(info_.slots), &bytes);
   AppendVarint(points_.size(), &bytes);
   Point previous;

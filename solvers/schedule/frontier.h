@@ -28,6 +28,8 @@ struct FrontierInfo {
   Bytes least_budget;  // below it, nothing of the class fits: proven
   bool exact = false;  // at every budget, no schedule of the class is faster
   int64_t slots = 0;   // the most slots of any table behind it; 0 without one
+  // Where false, a deadline cut the search short: a longer one may find more points, and faster ones.
+  bool search_complete = true;
 };
 
 class Frontier {

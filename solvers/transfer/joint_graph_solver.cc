@@ -102,12 +102,8 @@ class Solving {
     return status;
   }
 
-  // From the least budget on, beside what order_search finds without transfers.
+  // From the least budget on.
   absl::Status SearchGrid() {
-    const Frontier::Point* alone = orders_.At(most_);
-    if (alone != nullptr) {
-      best_.Offer(alone->schedule.Unpack(), alone->peak, alone->makespan);
-    }
     TransferSearch search = SearchFor(JointGrid(least_, orders_.points().back().peak));
     absl::Status status = OfferAll(&search);
     for (size_t b = 0; status.ok() && b < search.bests().size(); ++b) {
@@ -134,8 +130,15 @@ class Solving {
   absl::Status FindOrders() {
     absl::StatusOr<Frontier> frontier =
         AllOrders(instance_.WithLink(std::nullopt), Part(kLinearized, kOrders));
-    if (frontier.ok()) orders_ = *std::move(frontier);
-    return frontier.status();
+    if (!frontier.ok()) return frontier.status();
+    orders_ = *std::move(frontier);
+    const Frontier::Point* alone = orders_.At(most_);
+    if (alone != nullptr) {
+      best_.Offer(alone->schedule.Unpack(), alone->peak, alone->makespan);
+    }
+    return orders_.info().search_complete
+               ? absl::OkStatus()
+               : absl::DeadlineExceededError("the deadline passed while orders were searched");
   }
 
   absl::Status FindLeast() {
@@ -221,15 +224,19 @@ class JointGraphSolverImpl final : public Solver {
     if (!instance.link()) return OrderSearchSolver().SolveFrontier(instance, context);
     Solving solving(instance, instance.store_all()->peak, context);
     absl::Status status = solving.Search(Nanos(-1));
-    if (!status.ok()) return status;
+    const bool late = absl::IsDeadlineExceeded(status);
+    if (!status.ok() && !late) return status;
     FrontierBuilder builder(instance, context.frontier_limit());
+    status = builder.Add(instance.store_all_schedule());
+    if (!status.ok()) return status;
     builder.Add(solving.orders());
     for (const TransferSearch::Best& best : solving.bests()) {
       status = builder.Add(JustInTimeSchedule(instance, best.compute, best.schedule));
       if (!status.ok()) return status;
     }
-    return builder.BuildCompact(
-        {info_.name, info_.schedule_class, PeakLowerBound(instance.graph()), false, 0});
+    return builder.BuildCompact({info_.name, info_.schedule_class, PeakLowerBound(instance.graph()),
+                                 /*exact=*/false,
+                                 /*slots=*/0, /*search_complete=*/!late});
   }
 
   absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,

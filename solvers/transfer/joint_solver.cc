@@ -303,8 +303,17 @@ Bytes LeastEagerMemory(const Instance& instance, const Schedule& compute) {
   return low;
 }
 
-// Schedules that cost next to nothing to find: everything on the host, store-all and a checkpoint of every
-// stage. Something fits down to CheapLeastMemory.
+// Store-all and a checkpoint of every stage.
+absl::Status OfferQuickSchedules(Incumbent* best) {
+  const absl::Status status =
+      best->OfferQuickly(best->instance().store_all_schedule(), {}, "offloading alone").status();
+  if (!status.ok()) return status;
+  return best->OfferQuickly(CheckpointEveryStage(best->chain()), {}, "a checkpoint of every stage")
+      .status();
+}
+
+// Schedules that cost next to nothing to find: these, and everything on the host. Something fits down to
+// CheapLeastMemory.
 absl::Status OfferCheapSchedules(const StopToken* stop, Incumbent* best) {
   const Chain& chain = best->chain();
   const Schedule least = LeastScheduleOnHost(chain);
@@ -313,13 +322,7 @@ absl::Status OfferCheapSchedules(const StopToken* stop, Incumbent* best) {
     status = best->Offer(least, "everything on the host that is not in use");
     if (status.ok()) status = best->OverlapBest(stop);
   }
-  if (status.ok()) {
-    status =
-        best->OfferQuickly(best->instance().store_all_schedule(), {}, "offloading alone").status();
-  }
-  if (!status.ok()) return status;
-  return best->OfferQuickly(CheckpointEveryStage(chain), {}, "a checkpoint of every stage")
-      .status();
+  return status.ok() ? OfferQuickSchedules(best) : status;
 }
 
 // The least memory that these fit. O(L log memory).
@@ -545,23 +548,14 @@ class Joint final : public Solver {
   absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
                                            const SolveContext& context) const override {
     if (!MayTransfer(instance)) return ChosenChainSolver().SolveFrontier(instance, context);
-    Search search(instance, context);
-    absl::Status status = search.Prepare();
-    if (!status.ok()) return status;
-    const absl::StatusOr<Bytes> least = LeastBudget(instance, context.Quiet());
-    if (!least.ok()) return least.status();
     FrontierBuilder builder(instance, context.frontier_limit());
-    builder.Add(search.alone());
-    const std::vector<Bytes> grid = JointGrid(*least, instance.store_all()->peak);
-    for (size_t b = 0; b < grid.size(); ++b) {
-      Incumbent best(instance, grid[b]);
-      status = search.Within(&best);
-      if (status.ok() && best.found()) status = builder.Add(best.schedule());
-      if (!status.ok()) return status;
-      context.Report(0.2 + 0.8 * (static_cast<double>(b + 1) / static_cast<double>(grid.size())));
-    }
+    absl::Status status = OfferWithoutSearch(instance, &builder);
+    if (!status.ok()) return status;
+    status = SearchAllBudgets(instance, context, &builder);
+    const bool late = absl::IsDeadlineExceeded(status);
+    if (!status.ok() && !late) return status;
     return builder.BuildCompact({info_.name, info_.schedule_class, PeakLowerBound(instance.chain()),
-                                 /*exact=*/false, /*slots=*/0});
+                                 /*exact=*/false, /*slots=*/0, /*search_complete=*/!late});
   }
 
   absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
@@ -594,6 +588,43 @@ class Joint final : public Solver {
                   "recomputing alone");
     }
     return absl::OkStatus();
+  }
+
+  // At every budget something, in next to no time.
+  static absl::Status OfferWithoutSearch(const Instance& instance, FrontierBuilder* builder) {
+    absl::Status status = builder->Add(instance.store_all_schedule());
+    const Schedule least = LeastScheduleOnHost(instance.chain());
+    if (status.ok() && Evaluator(instance).Run(least).ok()) status = builder->Add(least);
+    for (const Bytes budget : JointGrid(CheapLeastMemory(instance), instance.store_all()->peak)) {
+      Incumbent best(instance, budget);
+      if (status.ok()) status = OfferQuickSchedules(&best);
+      if (status.ok() && best.found()) status = builder->Add(best.schedule());
+      if (!status.ok()) break;
+    }
+    return status;
+  }
+
+  // Those are first that lie apart: a deadline leaves plans for little memory and for much. What a search within one
+  // budget has at the deadline is kept.
+  absl::Status SearchAllBudgets(const Instance& instance, const SolveContext& context,
+                                FrontierBuilder* builder) const {
+    Search search(instance, context);
+    absl::Status status = search.Prepare();
+    if (!status.ok()) return status;
+    builder->Add(search.alone());
+    const absl::StatusOr<Bytes> least = LeastBudget(instance, context.Quiet());
+    if (!least.ok()) return least.status();
+    const std::vector<Bytes> grid = JointGrid(*least, instance.store_all()->peak);
+    size_t searched = 0;
+    for (const size_t b : ApartFirst(grid.size())) {
+      Incumbent best(instance, grid[b]);
+      status = search.Within(&best);
+      if (best.found()) status.Update(builder->Add(best.schedule()));
+      if (!status.ok()) return status;
+      context.Report(0.2 +
+                     0.8 * (static_cast<double>(++searched) / static_cast<double>(grid.size())));
+    }
+    return status;
   }
 
   // On a short chain, all schedules. Whether none is faster than what is found then, of whatever class.

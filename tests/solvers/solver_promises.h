@@ -83,6 +83,40 @@ inline void ExpectAPlanAtTheDeadline(const Solver& solver, const Instance& insta
   EXPECT_LE(run->peak, budget);
 }
 
+// A frontier whose deadline passes at some look, or had passed before. An anytime solver answers with valid points, the
+// last as fast as store-all's, and says whether the search came to its end; any other one with all points or none.
+inline void ExpectPointsAtTheDeadline(const Solver& solver, const Instance& instance) {
+  const Evaluator evaluator(instance);
+  int cut = 0;
+  for (const int64_t look : {1, 2, 3, 4, 10, 100}) {
+    SCOPED_TRACE(look);
+    StopToken stop;
+    stop.PassDeadlineAtLook(look);
+    SolveOptions options;
+    options.stop = &stop;
+    const absl::StatusOr<Frontier> frontier = solver.SolveFrontier(instance, options);
+    if (!frontier.ok()) {
+      EXPECT_TRUE(absl::IsDeadlineExceeded(frontier.status())) << frontier.status();
+      // Before a solver has begun; there may be one within another.
+      EXPECT_TRUE(look <= 2 || !solver.info().IsAnytimeFor(instance));
+      continue;
+    }
+    const bool complete = frontier->info().search_complete;
+    EXPECT_TRUE(complete || (stop.looks() >= look && solver.info().IsAnytimeFor(instance)));
+    cut += complete ? 0 : 1;
+    ASSERT_FALSE(frontier->points().empty());
+    for (const Frontier::Point& point : frontier->points()) {
+      const absl::StatusOr<Simulation> run = evaluator.Run(point.schedule.Unpack());
+      ASSERT_TRUE(run.ok()) << run.status();
+      EXPECT_EQ(run->peak, point.peak);
+      EXPECT_EQ(run->makespan, point.makespan);
+    }
+    EXPECT_LE(frontier->points().back().makespan, instance.store_all()->makespan);
+    EXPECT_EQ(frontier->PlanAt(frontier->points().back().peak).search_complete, complete);
+  }
+  EXPECT_EQ(cut > 0, solver.info().IsAnytimeFor(instance));
+}
+
 }  // namespace stowage::testing
 
 #endif  // STOWAGE_TESTS_SOLVERS_SOLVER_PROMISES_H_

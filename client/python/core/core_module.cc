@@ -295,6 +295,9 @@ void BindFrontier(py::module_* module) {
           [](const PyFrontier& self) { return self.frontier.info().least_budget.value(); })
       .def_property_readonly("exact",
                              [](const PyFrontier& self) { return self.frontier.info().exact; })
+      .def_property_readonly(
+          "search_complete",
+          [](const PyFrontier& self) { return self.frontier.info().search_complete; })
       .def_property_readonly("solver",
                              [](const PyFrontier& self) { return self.frontier.info().solver; })
       .def("plan_at", PlanAt);

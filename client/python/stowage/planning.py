@@ -182,6 +182,11 @@ class Frontier:
         """At every budget no schedule of the class is faster."""
         return self._frontier.exact
 
+    @property
+    def search_complete(self) -> bool:
+        """False where the timeout cut the search short: a longer one may find more points, and faster ones."""
+        return self._frontier.search_complete
+
     def plan_at(self, budget_bytes: int) -> Plan:
         """The plan for a budget. Raises Infeasible as Profile.plan does."""
         return _found(self._frontier.plan_at(budget_bytes))

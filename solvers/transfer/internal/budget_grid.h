@@ -5,6 +5,7 @@
 #define STOWAGE_SOLVERS_TRANSFER_INTERNAL_BUDGET_GRID_H_
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -47,6 +48,18 @@ inline std::vector<Bytes> GridFor(std::vector<Bytes> grid, Bytes budget) {
   const auto beyond = std::upper_bound(grid.begin(), grid.end(), budget);
   if (beyond != grid.end()) grid.erase(beyond + 1, grid.end());
   return grid;
+}
+
+// The numbers below `count`, each once: 0, then what halves the greatest gaps between those before.
+inline std::vector<size_t> ApartFirst(size_t count) {
+  size_t step = 1;
+  while (step < count) step *= 2;
+  std::vector<size_t> order;
+  if (count > 0) order.push_back(0);
+  for (; step > 1; step /= 2) {
+    for (size_t i = step / 2; i < count; i += step) order.push_back(i);
+  }
+  return order;
 }
 
 // The fastest schedule offered so far that fits a memory, the first of equally fast ones. Not thread-safe.

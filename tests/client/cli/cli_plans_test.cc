@@ -226,6 +226,19 @@ TEST(CliPlans, ListsAreForProgramsToo) {
   EXPECT_EQ(Stowage("solvers --format=xml").code, kExitUsage);
 }
 
+// The search takes a second or more, its first points some milliseconds.
+TEST(CliPlans, AFrontierOutOfTimeHasThePointsSoFarAndSaysSo) {
+  const std::string command = "frontier --profile=" + Data("graph_inception_v3.json");
+  for (int ms = 20;; ms *= 2) {
+    const std::string timeout = absl::StrCat(" --timeout=", ms, "ms");
+    const Result text = Stowage(command + timeout);
+    if (text.code != kExitOk) continue;
+    ASSERT_THAT(text.out, HasSubstr("cut short by --timeout"));
+    break;
+  }
+  EXPECT_THAT(Stowage(command).out, Not(HasSubstr("cut short")));
+}
+
 // Nothing but data on standard output, nothing but notices on the other.
 TEST(CliPlans, NoticesAreNotData) {
   const std::string plan = "plan --format=json --budget=40% --server=127.0.0.1:1" + Resnet();

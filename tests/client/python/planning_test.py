@@ -202,6 +202,7 @@ def test_a_plan_goes_through_json():
 def test_a_frontier_has_the_plans_of_all_budgets():
     profile = chain()
     frontier = profile.frontier()
+    assert frontier.search_complete
     peaks, times = zip(*frontier.points)
     assert list(peaks) == sorted(peaks) and list(times) == sorted(times, reverse=True)
     for point in frontier.points:

@@ -30,6 +30,7 @@ void FillFrontier(const PlanKey& key, v1::GetFrontierResponse* response) {
   response->set_schedule_class("c");
   response->set_least_budget_bytes(9);
   response->set_exact(true);
+  response->set_search_complete(true);
 }
 
 TEST_F(CurveCallsTest, GetFrontier) {
@@ -55,8 +56,11 @@ TEST_F(CurveCallsTest, GetFrontier) {
   EXPECT_EQ(reply->schedule_class, "c");
   EXPECT_EQ(reply->least_budget, Bytes(9));
   EXPECT_TRUE(reply->exact);
+  EXPECT_TRUE(reply->search_complete);
 
   using Out = v1::GetFrontierResponse;
+  spoil = [](Out* out) { out->clear_search_complete(); };
+  EXPECT_FALSE(connection_->GetFrontier(SmallProfile(), key_options, 7, call_)->search_complete);
   ExpectInternal<Out>(
       [&] { return connection_->GetFrontier(SmallProfile(), key_options, 7, call_).status(); },
       &spoil,

@@ -1,12 +1,15 @@
 // All budgets at once: solved once, kept, and judged under each caller's own costs.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <optional>
 #include <vector>
 
 #include "server/entries/frontier_under.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/schedule.h"
 #include "tests/server/service/planning_fixture.h"
+#include "tests/server/support/growing_deadline.h"
 
 namespace stowage::testing {
 namespace {
@@ -14,8 +17,10 @@ namespace {
 struct FrontierFixture : PlanningFixture {
   using PlanningFixture::PlanningFixture;
 
-  void AskFrontier(int index, const Profile& profile) {
-    service->GetFrontier(ComputeRequest{profile, kTight, KeyOptions(), std::nullopt},
+  using Deadline = std::optional<std::chrono::steady_clock::time_point>;
+
+  void AskFrontier(int index, const Profile& profile, Deadline deadline = std::nullopt) {
+    service->GetFrontier(ComputeRequest{profile, kTight, KeyOptions(), deadline},
                          answers.Of(index));
   }
   absl::StatusOr<ComputeAnswer> Get(const Profile& profile) {
@@ -96,6 +101,46 @@ TEST(FrontierRequest, CancelsStopTheSolve) {
       ComputeRequest{ChainProfile({}), kTight, KeyOptions(), std::nullopt}, fixture.answers.Of(0));
   fixture.service->Cancel(call);
   EXPECT_TRUE(absl::IsCancelled(fixture.answers.WaitFor(0).status()));
+}
+
+TEST(FrontierRequest, WhatTheDeadlineCutShortIsAnsweredInTimeAndNotKept) {
+  EXPECT_TRUE(WithinSomeTime(std::chrono::milliseconds(300), [](std::chrono::milliseconds time) {
+    FrontierFixture fixture(true);
+    fixture.solver.AnswerAtDeadline();
+    fixture.AskFrontier(0, ChainProfile({}), std::chrono::steady_clock::now() + time);
+    const auto answer = fixture.answers.WaitFor(0);
+    if (absl::IsDeadlineExceeded(answer.status())) return false;
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    if (!answer.ok()) return true;
+    EXPECT_FALSE(answer->frontier->info().search_complete);
+    ExpectTrue(*answer->frontier, ChainProfile({}));
+    EXPECT_EQ(fixture.store.stats().entries, 0);
+    fixture.solver.Release();
+    const auto whole = fixture.Get(ChainProfile({}));
+    EXPECT_TRUE(whole.ok()) << whole.status();
+    if (!whole.ok()) return true;
+    EXPECT_TRUE(whole->frontier->info().search_complete);
+    EXPECT_EQ(whole->source, AnswerSource::kSolved);
+    EXPECT_EQ(fixture.store.stats().entries, 1);
+    return true;
+  }));
+}
+
+// The one with time is solved for anew, or the deadline of the solve moves.
+TEST(FrontierRequest, WhoHasTimeGetsAllOfIt) {
+  EXPECT_TRUE(WithinSomeTime(std::chrono::milliseconds(300), [](std::chrono::milliseconds time) {
+    FrontierFixture fixture(true);
+    fixture.solver.AnswerAtDeadline();
+    fixture.AskFrontier(0, ChainProfile({}), std::chrono::steady_clock::now() + time);
+    fixture.AskFrontier(1, ChainProfile({}),
+                        std::chrono::steady_clock::now() + std::chrono::seconds(60));
+    const auto early = fixture.answers.WaitFor(0);
+    fixture.solver.Release();
+    const auto late = fixture.answers.WaitFor(1);
+    EXPECT_TRUE(late.ok()) << late.status();
+    EXPECT_TRUE(late.ok() && late->frontier->info().search_complete);
+    return early.ok() || absl::IsDeadlineExceeded(early.status());
+  }));
 }
 
 TEST(FitBatches, EverySolveCounts) {

@@ -15,6 +15,17 @@ absl::StatusOr<Plan> PlanSoFar(const Instance& instance, Bytes budget, PlanOptio
   return plan;
 }
 
+absl::StatusOr<Frontier> FrontierSoFar(const Instance& instance, PlanOptions options) {
+  options.solve.stop = nullptr;
+  const absl::StatusOr<Frontier> whole = MakeFrontier(instance, options);
+  if (!whole.ok()) return whole.status();
+  FrontierBuilder builder(instance);
+  builder.Add(*whole);
+  FrontierInfo info = whole->info();
+  info.search_complete = false;
+  return builder.Build(info);
+}
+
 }  // namespace
 
 absl::StatusOr<Bytes> FakeSolver::Resolve(const Instance& instance, const Budget& budget,
@@ -53,11 +64,15 @@ absl::StatusOr<Plan> FakeSolver::Solve(const Instance& instance, Bytes budget,
 absl::StatusOr<Frontier> FakeSolver::SolveFrontier(const Instance& instance,
                                                    const PlanOptions& options) const {
   std::unique_lock<std::mutex> lock(mutex_);
+  std::optional<absl::StatusOr<Frontier>> so_far;
+  if (answers_at_deadline_) so_far = FrontierSoFar(instance, options);
   ++frontiers_;
+  changed_.notify_all();
   while (held_) {
     changed_.wait_for(lock, std::chrono::milliseconds(5));
     const absl::Status status = options.solve.stop->Check();
-    if (!status.ok()) return status;
+    if (status.ok()) continue;
+    return so_far && absl::IsDeadlineExceeded(status) ? *so_far : status;
   }
   lock.unlock();
   return MakeFrontier(instance, options);

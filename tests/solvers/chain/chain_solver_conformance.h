@@ -121,6 +121,7 @@ TEST_P(ChainSolvers, HasAPlanAtTheDeadlineIfItSaysSo) {
     const Bytes least = Least(chain);
     const Bytes all = Evaluator(chain).Run(StoreAllSchedule(chain))->peak;
     if (least < all) ExpectAPlanAtTheDeadline(solver(), Linked(chain), all - Bytes(1));
+    ExpectPointsAtTheDeadline(solver(), Linked(chain));
   }
 }
 

@@ -64,6 +64,7 @@ TEST_P(GraphSolvers, HasAPlanAtTheDeadlineIfItSaysSo) {
   for (int i = 3; i < 14; i += 4) {
     const Instance instance(DrawGraph(i, &rng));
     const Bytes below = StoreAllPeak(instance.graph()) - Bytes(1);
+    ExpectPointsAtTheDeadline(solver(), instance);
     if (*solver().LeastBudget(instance, {}) > below) continue;
     ExpectAPlanAtTheDeadline(solver(), instance, below);
   }
@@ -80,6 +81,7 @@ TEST(LinkedGraphSolvers, KeepTheirPromises) {
       SCOPED_TRACE(solver->info().name + " on " + Describe(graph));
       const Instance instance(graph, link);
       ExpectMoreBudgetIsNeverSlower(*solver, instance, 16);
+      if (i < 6) ExpectPointsAtTheDeadline(*solver, instance);
       const Bytes below = StoreAllPeak(graph) - Bytes(1);
       if (*solver->LeastBudget(instance, {}) > below) continue;
       ExpectAPlanAtTheDeadline(*solver, instance, below);

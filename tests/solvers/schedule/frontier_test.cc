@@ -222,6 +222,29 @@ TEST(Frontier, RoundTripsThroughItsBytes) {
   }
 }
 
+// What is complete has the bytes that it had before there was another kind.
+TEST(Frontier, SaysWhereADeadlineCutItShort) {
+  std::mt19937_64 rng(7);
+  const Chain chain = testing::RandomChain(6, {}, &rng);
+  FrontierBuilder builder(chain);
+  ASSERT_TRUE(builder.Add(StoreAllSchedule(chain)).ok());
+  const Bytes peak = Evaluator(chain).Run(StoreAllSchedule(chain))->peak;
+  FrontierInfo info = Info(peak - Bytes(2));
+  const Frontier whole = builder.Build(info);
+  info.search_complete = false;
+  const Frontier cut = builder.Build(info);
+  EXPECT_NE(cut.Encode(), whole.Encode());
+  const Frontier back = *Frontier::Decode(cut.Encode());
+  EXPECT_FALSE(back.info().search_complete);
+  EXPECT_FALSE(back.info().exact);
+  EXPECT_TRUE(Frontier::Decode(whole.Encode())->info().search_complete);
+  EXPECT_FALSE(back.PlanAt(peak).search_complete);
+  EXPECT_FALSE(back.PlanAt(peak - Bytes(1)).search_complete);
+  // Whatever is searched.
+  EXPECT_TRUE(back.PlanAt(peak - Bytes(3)).search_complete);
+  EXPECT_TRUE(whole.PlanAt(peak).search_complete);
+}
+
 TEST(Frontier, GoldenBytes) {
   ChainSpec spec;
   Stage stage;

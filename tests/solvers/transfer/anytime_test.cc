@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <random>
 #include <vector>
 
 #include "solvers/graph/solvers.h"
 #include "solvers/schedule/evaluator.h"
+#include "solvers/transfer/internal/budget_grid.h"
 #include "solvers/transfer/solvers.h"
 #include "tests/solvers/graph_file.h"
 #include "tests/solvers/random_chain.h"
@@ -83,6 +85,49 @@ TEST(Anytime, JointOnChainsTellsOfWhatItFinds) {
   TransferModel link = Link();
   link.to_host = link.to_device = {400000000, Nanos(0)};
   ExpectFasterAndFaster(JointSolver(), Instance(chain, link), true);
+}
+
+TEST(ApartFirst, HalvesTheGreatestGaps) {
+  EXPECT_EQ(ApartFirst(0), std::vector<size_t>());
+  EXPECT_EQ(ApartFirst(1), std::vector<size_t>({0}));
+  EXPECT_EQ(ApartFirst(9), std::vector<size_t>({0, 8, 4, 2, 6, 1, 3, 5, 7}));
+  for (size_t count = 1; count < 100; ++count) {
+    std::vector<size_t> order = ApartFirst(count);
+    std::sort(order.begin(), order.end());
+    ASSERT_EQ(order.size(), count);
+    for (size_t i = 0; i < count; ++i) EXPECT_EQ(order[i], i);
+  }
+}
+
+// More than what is quick, for little memory and for much; less than the whole search has.
+TEST(Anytime, AFrontierOfAChainHasSomethingAtEveryBudgetWhenItIsCutShort) {
+  std::mt19937_64 rng(72);
+  const Chain chain = testing::RandomChain(24, {40, 60}, &rng);
+  TransferModel link = Link();
+  link.to_host = link.to_device = {400000000, Nanos(0)};
+  const Instance instance(chain, link);
+  SolveOptions options;
+  StopToken stop;
+  options.stop = &stop;
+  options.progress = [&stop](double share) {
+    if (share > 0.4) stop.PassDeadlineAtLook(1);
+  };
+  const absl::StatusOr<Frontier> cut = JointSolver().SolveFrontier(instance, options);
+  ASSERT_TRUE(cut.ok()) << cut.status();
+  EXPECT_FALSE(cut->info().search_complete);
+  const absl::StatusOr<Frontier> whole = JointSolver().SolveFrontier(instance, {});
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_TRUE(whole->info().search_complete);
+  EXPECT_EQ(cut->points().front().peak, whole->points().front().peak);
+  EXPECT_EQ(cut->points().back().makespan, whole->points().back().makespan);
+  int searched = 0;
+  for (const Frontier::Point& point : cut->points()) {
+    const Frontier::Point* within = whole->At(point.peak);
+    ASSERT_NE(within, nullptr);
+    EXPECT_LE(within->makespan, point.makespan);
+    searched += within->makespan == point.makespan ? 1 : 0;
+  }
+  EXPECT_GT(searched, 8);
 }
 
 }  // namespace
