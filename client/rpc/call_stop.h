@@ -4,6 +4,7 @@
 
 #include "client/rpc/cancel_token.h"
 #include "client/rpc/plan_values.h"
+#include "solvers/base/worker_pool.h"
 #include "solvers/model/canonical.h"
 #include "solvers/planner.h"
 #include "solvers/solver.h"
@@ -22,6 +23,7 @@ class CallStop {
     options.solver = key_options.solver;
     options.solve.slots = key_options.slots;
     options.solve.stop = &stop_;
+    options.solve.threads = WorkerPool::ThreadsThereAre();
     options.recompute_only = key_options.recompute_only;
     return options;
   }

@@ -11,6 +11,8 @@ namespace stowage {
 namespace {
 
 constexpr int kMaxThreads = 64;
+// More shorten few solves.
+constexpr unsigned kMostOfUse = 8;
 constexpr int kSpinsBeforeYield = 256;
 
 void Pause() {
@@ -24,12 +26,16 @@ void Pause() {
 WorkerPool::WorkerPool(int tasks, int threads, const StopToken* stop,
                        std::function<void(double)> report)
     : tasks_(tasks),
-      threads_(Threads(threads)),
+      threads_(std::min(Threads(threads), std::max(tasks, 1))),
       stop_(stop),
       report_(std::move(report)),
       steps_(new std::atomic<int>[static_cast<size_t>(tasks)]) {
   for (int task = 0; task < tasks; ++task)
     steps_[static_cast<size_t>(task)].store(0, std::memory_order_relaxed);
+}
+
+int WorkerPool::ThreadsThereAre() {
+  return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, kMostOfUse));
 }
 
 int WorkerPool::Threads(int asked) { return std::clamp(asked, 1, kMaxThreads); }

@@ -15,12 +15,14 @@ namespace stowage {
 
 class WorkerPool {
  public:
-  // Of `threads` threads, as many as Threads() allows. `stop` may be null and outlives this; `report` hears of the share
+  // Of `threads` threads, as many as Threads() allows, and no more than there are tasks. `stop` may be null and outlives this; `report` hears of the share
   // of the tasks that are dealt, in [0, 1], on the thread that calls Run.
   WorkerPool(int tasks, int threads, const StopToken* stop, std::function<void(double)> report);
 
   // Threads that are used where so many are asked for, the calling one included.
   static int Threads(int asked);
+  // For who has a machine's processors to itself while it solves: one for each, as far as that is of use.
+  static int ThreadsThereAre();
 
   // One thread's view of the pool.
   class Member {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "solvers/base/fraction_power.h"
+#include "solvers/base/worker_pool.h"
 #include "solvers/model/index.h"
 
 namespace stowage {
@@ -484,6 +485,12 @@ constexpr int64_t kLoosening = 16;
 // work, beyond the rest.
 constexpr int kPriceSteps = 30;
 constexpr double kPricing = 0.25;
+// And so does what varying found for neighbours.
+constexpr double kFitting = 0.05;
+// Lanes of targets, each with as many neighbours: as many threads can be of use. The first prices of each have so many
+// times as many steps.
+constexpr int kLanes = 8;
+constexpr int kFirstPrices = 8;
 // Parts of the ideal time, and of what is proven to run again: orders this close to what is proven are not improved.
 constexpr int64_t kClose = 1000;
 constexpr int64_t kCloseToRepeated = 100;
@@ -536,18 +543,63 @@ ComputeOrder WithoutRepeats(const ComputeOrder& order, int size, int first, int 
 
 }  // namespace
 
-void OrderSearch::Keep(const OrderCost& cost, const ComputeOrder& order) {
-  pool_.Offer(cost, order);
+void OrderLane::Orders::Offer(const OrderCost& cost, const ComputeOrder& order) {
+  if (all->Beats(cost)) own.Offer(cost, order);
+}
+
+const OrderPool::Entry* OrderLane::Orders::Within(int64_t budget) const {
+  const auto within = [budget](const OrderPool& pool) {
+    const size_t count = pool.Within(budget);
+    return count == 0 ? nullptr : &pool.entries()[count - 1];
+  };
+  const OrderPool::Entry* const known = within(*all);
+  const OrderPool::Entry* const found = within(own);
+  if (known == nullptr || found == nullptr) return known == nullptr ? found : known;
+  return found->forward_time < known->forward_time ? found : known;
+}
+
+const OrderPool::Entry* OrderLane::Orders::Beyond(int64_t budget) const {
+  const auto beyond = [budget](const OrderPool& pool) {
+    const size_t count = pool.Within(budget);
+    return count == pool.entries().size() ? nullptr : &pool.entries()[count];
+  };
+  const OrderPool::Entry* const known = beyond(*all);
+  const OrderPool::Entry* const found = beyond(own);
+  if (known == nullptr || found == nullptr) return known == nullptr ? found : known;
+  return found->peak < known->peak ? found : known;
+}
+
+const OrderPool::Entry& OrderLane::Orders::Fastest() const {
+  const OrderPool::Entry& known = all->entries().back();
+  if (own.entries().empty()) return known;
+  const OrderPool::Entry& found = own.entries().back();
+  return found.forward_time < known.forward_time ? found : known;
+}
+
+OrderLane::OrderLane(const OpGraph& graph, const StopToken* stop, const OrderPool* all,
+                     const OrderPool* unpriced, int64_t most_bytes)
+    : graph_(graph),
+      stop_(stop),
+      moves_(graph, stop),
+      all_{all, OrderPool(most_bytes)},
+      unpriced_{unpriced, OrderPool(most_bytes)} {}
+
+void OrderLane::MoveTo(OrderPool* all, OrderPool* unpriced) {
+  const auto move = [](OrderPool from, OrderPool* to) {
+    for (const OrderPool::Entry& entry : from.entries()) {
+      to->Offer({entry.peak, entry.forward_time, 0}, entry.order);
+    }
+  };
+  move(std::exchange(all_.own, OrderPool(all_.own.most_bytes())), all);
+  move(std::exchange(unpriced_.own, OrderPool(unpriced_.own.most_bytes())), unpriced);
+}
+
+void OrderLane::Keep(const OrderCost& cost, const ComputeOrder& order) {
+  all_.Offer(cost, order);
   unpriced_.Offer(cost, order);
 }
 
-void OrderSearch::Offer(const ComputeOrder& order) {
-  if (KeepsGradientSums(graph_, order)) {
-    Keep(moves_.Cost(order, kNoTarget), moves_.WithoutDead(order));
-  }
-}
-
-absl::Status OrderSearch::Fit(int64_t target, int64_t work, ComputeOrder* order, OrderCost* cost) {
+absl::Status OrderLane::Fit(int64_t target, int64_t work, ComputeOrder* order, OrderCost* cost) {
   absl::Status status = moves_.Reorder(target, work / 4, order);
   if (status.ok()) status = moves_.Evict(target, work, order);
   if (!status.ok()) return status;
@@ -568,7 +620,55 @@ absl::Status OrderSearch::Fit(int64_t target, int64_t work, ComputeOrder* order,
   return absl::OkStatus();
 }
 
-absl::Status OrderSearch::Vary(int64_t target, int64_t end, ComputeOrder* order, OrderCost* cost) {
+absl::Status OrderLane::FitFrom(const OrderPool::Entry* entry, int64_t target, int64_t end) {
+  if (entry == nullptr) return absl::OkStatus();
+  ComputeOrder order = entry->order;
+  OrderCost cost;
+  return Fit(target, std::max<int64_t>(end - moves_.work(), 0), &order, &cost);
+}
+
+absl::Status OrderLane::Price(int64_t target, int steps, int64_t work) {
+  if (!prices_) prices_.emplace(graph_, stop_);
+  const int64_t end = prices_->work() + work;
+  ComputeOrder order;
+  for (int step = 0; step < steps && prices_->work() < end; ++step) {
+    const OrderPool::Entry* const within = all_.Within(target);
+    const int64_t fastest = all_.Fastest().forward_time;
+    const int64_t known = within != nullptr ? within->forward_time : 2 * fastest;
+    if (known == fastest) break;
+    absl::Status status = prices_->Next(target, known, &order);
+    if (!status.ok()) return status;
+    all_.Offer(moves_.Cost(order, kNoTarget), moves_.WithoutDead(order));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OrderLane::FitNearest(int64_t target, int64_t work) {
+  const int64_t end = moves_.work() + work;
+  absl::Status status = FitFrom(unpriced_.Beyond(target), target, end);
+  return status.ok() ? FitFrom(unpriced_.Within(target), target, end) : status;
+}
+
+absl::Status OrderLane::FitNext(int64_t target, int64_t work) {
+  return FitFrom(all_.Beyond(target), target, moves_.work() + work);
+}
+
+absl::Status OrderLane::FitFastest(int64_t target, int64_t work) {
+  return FitFrom(&unpriced_.Fastest(), target, moves_.work() + work);
+}
+
+absl::Status OrderLane::Vary(int64_t target, int64_t work) {
+  const int64_t end = moves_.work() + work;
+  const OrderPool::Entry* const within = all_.Within(target);
+  if (within == nullptr) return absl::OkStatus();
+  ComputeOrder order = within->order;
+  OrderCost cost;
+  absl::Status status = Fit(target, work, &order, &cost);
+  return status.ok() ? VaryFrom(target, end, &order, &cost) : status;
+}
+
+absl::Status OrderLane::VaryFrom(int64_t target, int64_t end, ComputeOrder* order,
+                                 OrderCost* cost) {
   Repeats repeats(*order, graph_.size());
   for (bool better = true; better && moves_.work() < end;) {
     better = false;
@@ -592,36 +692,71 @@ absl::Status OrderSearch::Vary(int64_t target, int64_t end, ComputeOrder* order,
   return absl::OkStatus();
 }
 
-absl::Status OrderSearch::PriceAt(int64_t target, int64_t work, PricedOrders* priced) {
-  const int64_t end = priced->work() + work;
-  ComputeOrder order;
-  for (int step = 0; step < kPriceSteps && priced->work() < end; ++step) {
-    const size_t within = pool_.Within(target);
-    const int64_t fastest = pool_.entries().back().forward_time;
-    const int64_t known = within > 0 ? pool_.entries()[within - 1].forward_time : 2 * fastest;
-    if (known == fastest) break;
-    absl::Status status = priced->Next(target, known, &order);
-    if (!status.ok()) return status;
-    pool_.Offer(moves_.Cost(order, kNoTarget), moves_.WithoutDead(order));
+// The budgets of a search, from the highest down, and how they are dealt.
+class OrderSearch::Targets {
+ public:
+  Targets(const OpGraph& graph, const OrderPool& pool, int64_t work,
+          const std::function<absl::Status(double, int64_t)>& after,
+          const std::function<int64_t(int64_t)>& least_repeated)
+      : large_(graph.size() > kLarge),
+        count_(large_ ? kTargetsOfLarge : kTargets),
+        low_(Bytes(pool.entries().front().peak)),
+        high_(Bytes(pool.entries().back().peak)),
+        work_(work),
+        after_(after),
+        pool_(pool),
+        enough_(Index(count_) + 1, 0) {
+    // The fastest order, plain training, runs every forward once.
+    const int64_t once = pool.entries().back().forward_time;
+    for (int i = 1; least_repeated && i <= count_; ++i) {
+      const int64_t repeated = least_repeated(At(i));
+      enough_[Index(i)] =
+          once + repeated + std::min(graph.ideal_time() / kClose, repeated / kCloseToRepeated);
+    }
   }
-  return absl::OkStatus();
-}
 
-absl::Status OrderSearch::FitFrom(const OrderPool& pool, size_t entry, int64_t target,
-                                  int64_t end) {
-  if (entry >= pool.entries().size()) return absl::OkStatus();
-  ComputeOrder order = pool.entries()[entry].order;
-  OrderCost cost;
-  return Fit(target, std::max<int64_t>(end - moves_.work(), 0), &order, &cost);
-}
+  int count() const { return count_; }
+  int64_t work() const { return work_; }
 
-absl::Status OrderSearch::VaryAt(int64_t target, int64_t end) {
-  const size_t within = pool_.Within(target);
-  if (within == 0) return absl::OkStatus();
-  ComputeOrder order = pool_.entries()[within - 1].order;
-  OrderCost cost;
-  absl::Status status = Fit(target, std::max<int64_t>(end - moves_.work(), 0), &order, &cost);
-  return status.ok() ? Vary(target, end, &order, &cost) : status;
+  // From the highest peak down, each the same share below the one before; of smaller graphs a quarter of the
+  // way to equal steps, denser where plain training nearly fits. Halves lie between.
+  int64_t At(double i) const {
+    const double part = i / count_;
+    const double shares = high_ * FractionPower(low_ / high_, part),
+                 steps = high_ + (low_ - high_) * part;
+    return static_cast<int64_t>(large_ ? shares : (3.0 * shares + steps) / 4.0);
+  }
+  // Whether an order is close to what is proven.
+  bool IsClose(int i) const {
+    const size_t within = pool_.Within(At(i));
+    return within > 0 && pool_.entries()[within - 1].forward_time <= enough_[Index(i)];
+  }
+  // That so much of the work is done, of prices and of all else.
+  absl::Status Tell(int64_t priced, int64_t done, int64_t target) const {
+    if (!after_) return absl::OkStatus();
+    const double whole = static_cast<double>(work_) * (1.0 + kPricing + kFitting);
+    return after_(static_cast<double>(priced + done) / whole, target);
+  }
+
+ private:
+  // A graph without bytes has peaks of 0.
+  static double Bytes(int64_t peak) { return static_cast<double>(std::max<int64_t>(peak, 1)); }
+
+  const bool large_;
+  const int count_;
+  const double low_, high_;
+  const int64_t work_;
+  const std::function<absl::Status(double, int64_t)>& after_;
+  const OrderPool& pool_;
+  std::vector<int64_t> enough_;
+};
+
+void OrderSearch::Offer(const ComputeOrder& order) {
+  if (!KeepsGradientSums(graph_, order)) return;
+  const OrderCost cost = moves_.Cost(order, kNoTarget);
+  const ComputeOrder& without_dead = moves_.WithoutDead(order);
+  pool_.Offer(cost, without_dead);
+  unpriced_.Offer(cost, without_dead);
 }
 
 absl::Status OrderSearch::Shrink(int64_t work) {
@@ -667,72 +802,99 @@ absl::Status OrderSearch::Loosen(int64_t work) {
   return absl::OkStatus();
 }
 
+absl::Status OrderSearch::Round(const std::function<absl::Status(size_t)>& step, Lanes* lanes) {
+  const int tasks = static_cast<int>(lanes->size());
+  WorkerPool pool(tasks, std::min(threads_, tasks), stop_, /*report=*/[](double) {});
+  const absl::Status status = pool.Run([&](WorkerPool::Member* member) {
+    absl::Status done;
+    for (int task = member->NextTask(); done.ok() && task >= 0; task = member->NextTask()) {
+      done = step(Index(task));
+    }
+    return done;
+  });
+  for (const auto& lane : *lanes) lane->MoveTo(&pool_, &unpriced_);
+  return status;
+}
+
+absl::Status OrderSearch::Price(const Targets& targets, Lanes* lanes) {
+  const int count = 2 * targets.count();  // halves, too
+  const int rounds = (count + kLanes - 1) / kLanes;
+  const auto most = static_cast<int64_t>(static_cast<double>(targets.work()) * kPricing);
+  const auto done = [lanes] {
+    int64_t sum = 0;
+    for (const auto& lane : *lanes) sum += lane->priced_work();
+    return sum;
+  };
+  for (int round = 0; round < rounds; ++round) {
+    // Lanes begin without prices.
+    const int times = round == 0 ? kFirstPrices : 1;
+    const int64_t share =
+        std::max<int64_t>(most - done(), 0) / (kLanes * (rounds - round + times - 1));
+    const auto number = [&](size_t lane) { return static_cast<int>(lane) * rounds + round + 1; };
+    absl::Status status = Round(
+        [&](size_t lane) {
+          if (number(lane) > count) return absl::OkStatus();
+          const int64_t target = targets.At(0.5 * number(lane));
+          return (*lanes)[lane]->Price(target, times * kPriceSteps, times * share);
+        },
+        lanes);
+    for (size_t lane = 0; lane < lanes->size() && number(lane) <= count; ++lane) {
+      if (status.ok()) status = targets.Tell(done(), 0, targets.At(0.5 * number(lane)));
+    }
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OrderSearch::ForTargets(const Targets& targets, double share, Step step,
+                                     Lanes* lanes) {
+  const int rounds = (targets.count() + kLanes - 1) / kLanes;
+  const auto end = static_cast<int64_t>(static_cast<double>(targets.work()) * share);
+  int64_t priced = 0;
+  for (const auto& lane : *lanes) priced += lane->priced_work();
+  const auto done = [&] {
+    int64_t sum = shrinking_;
+    for (const auto& lane : *lanes) sum += lane->work();
+    return sum;
+  };
+  for (int round = 0; round < rounds; ++round) {
+    const int64_t each = std::max<int64_t>(end - done(), 0) / (kLanes * (rounds - round));
+    const auto number = [&](size_t lane) { return static_cast<int>(lane) * rounds + round + 1; };
+    absl::Status status = Round(
+        [&](size_t lane) {
+          const int i = number(lane);
+          if (i > targets.count() || targets.IsClose(i)) return absl::OkStatus();
+          return ((*lanes)[lane].get()->*step)(targets.At(i), each);
+        },
+        lanes);
+    for (size_t lane = 0; lane < lanes->size() && number(lane) <= targets.count(); ++lane) {
+      if (status.ok()) status = targets.Tell(priced, done(), targets.At(number(lane)));
+    }
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status OrderSearch::Improve(int64_t work,
                                   const std::function<absl::Status(double, int64_t)>& after,
                                   const std::function<int64_t(int64_t)>& least_repeated) {
   const int64_t start = moves_.work();
   absl::Status status = Shrink(work / 16);
   if (!status.ok()) return status;
-  // A graph without bytes has peaks of 0.
-  const auto bytes = [](int64_t peak) { return static_cast<double>(std::max<int64_t>(peak, 1)); };
-  const double low = bytes(pool_.entries().front().peak);
-  const double high = bytes(pool_.entries().back().peak);
-  const bool large = graph_.size() > kLarge;
-  const int targets = large ? kTargetsOfLarge : kTargets;
-  // From `high` down, each the same share below the one before; of smaller graphs a quarter of the
-  // way to equal steps, denser where plain training nearly fits.
-  const auto target_at = [&](double i) {
-    const double part = i / targets;
-    const double shares = high * FractionPower(low / high, part),
-                 steps = high + (low - high) * part;
-    return static_cast<int64_t>(large ? shares : (3.0 * shares + steps) / 4.0);
-  };
-  // The fastest order, plain training, runs every forward once.
-  std::vector<int64_t> enough(Index(targets) + 1, 0);
-  const int64_t once = pool_.entries().back().forward_time;
-  for (int i = 1; least_repeated && i <= targets; ++i) {
-    const int64_t repeated = least_repeated(target_at(i));
-    enough[Index(i)] =
-        once + repeated + std::min(graph_.ideal_time() / kClose, repeated / kCloseToRepeated);
+  shrinking_ = moves_.work() - start;
+  const Targets targets(graph_, pool_, work, after, least_repeated);
+  Lanes lanes;
+  for (int i = 0; i < kLanes; ++i) {
+    lanes.push_back(
+        std::make_unique<OrderLane>(graph_, stop_, &pool_, &unpriced_, most_bytes_ / kLanes / 2));
   }
-  const auto is_close = [&](int i) {
-    const size_t within = pool_.Within(target_at(i));
-    return within > 0 && pool_.entries()[within - 1].forward_time <= enough[Index(i)];
-  };
-  double priced = 0.0;  // share of the work
-  // Calls `step` with every target, highest first, and its share of the work up to `share`.
-  const auto for_targets = [&](double share, const auto& step) {
-    const int64_t end = start + static_cast<int64_t>(static_cast<double>(work) * share);
-    for (int i = 1; i <= targets && status.ok(); ++i) {
-      const int64_t left = std::max<int64_t>(end - moves_.work(), 0);
-      if (!is_close(i)) status = step(target_at(i), moves_.work() + left / (targets + 1 - i));
-      const double done = static_cast<double>(moves_.work() - start) / static_cast<double>(work);
-      if (status.ok() && after) status = after((priced + done) / (1.0 + kPricing), target_at(i));
-    }
-  };
-  if (graph_.has_backwards()) {
-    PricedOrders prices(graph_, stop_);
-    const auto most = static_cast<int64_t>(static_cast<double>(work) * kPricing);
-    for (int i = 1; i <= 2 * targets && status.ok(); ++i) {
-      const int64_t target = target_at(0.5 * i);
-      status = PriceAt(target, (most - prices.work()) / (2 * targets + 1 - i), &prices);
-      priced = static_cast<double>(prices.work()) / static_cast<double>(work);
-      if (status.ok() && after) status = after(priced / (1.0 + kPricing), target);
-    }
-    if (!status.ok()) return status;
-  }
+  if (graph_.has_backwards()) status = Price(targets, &lanes);
   // What prices choose is close to the bound in most places; where it is not, other ways may be better.
-  for_targets(0.25, [&](int64_t target, int64_t end) {
-    const size_t within = unpriced_.Within(target);
-    absl::Status fitted = FitFrom(unpriced_, within, target, end);
-    const size_t now_within = unpriced_.Within(target);
-    if (fitted.ok() && now_within > 0) fitted = FitFrom(unpriced_, now_within - 1, target, end);
-    return fitted;
-  });
-  for_targets(0.5, [&](int64_t target, int64_t end) {
-    return FitFrom(unpriced_, unpriced_.entries().size() - 1, target, end);
-  });
-  for_targets(1.0, [&](int64_t target, int64_t end) { return VaryAt(target, end); });
+  if (status.ok()) status = ForTargets(targets, 0.25, &OrderLane::FitNearest, &lanes);
+  if (status.ok()) status = ForTargets(targets, 0.5, &OrderLane::FitFastest, &lanes);
+  if (status.ok()) status = ForTargets(targets, 1.0, &OrderLane::Vary, &lanes);
+  // What varying found for neighbours.
+  if (status.ok()) status = ForTargets(targets, 1.0 + kFitting, &OrderLane::FitNext, &lanes);
   return status.ok() && !graph_.has_backwards() ? Loosen(work / kLoosening) : status;
 }
 

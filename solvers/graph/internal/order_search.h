@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -37,6 +39,7 @@ class OrderPool {
   const std::vector<Entry>& entries() const { return entries_; }
   // Entries within the budget: the last of them is the fastest. O(log entries).
   size_t Within(int64_t budget) const;
+  int64_t most_bytes() const { return most_bytes_; }
 
  private:
   // Of all orders.
@@ -148,16 +151,72 @@ class OrderMoves {
   ComputeOrder trial_order_;
 };
 
-// Search over compute orders for many budgets. Deterministic; effort is counted, not timed. Internal
-// to solvers/graph.
+// The budgets that a search works on, and what it does at one of them, on a thread of its own: it reads the orders of the
+// search, which do not change meanwhile, and keeps what it finds until the search takes it. Not thread-safe.
+class OrderLane {
+ public:
+  // The pools outlive it. What it finds takes no more than so many bytes of each.
+  OrderLane(const OpGraph& graph, const StopToken* stop, const OrderPool* all,
+            const OrderPool* unpriced, int64_t most_bytes);
+
+  // Offers what prices of memory choose, changed at most so often. Of graphs with backwards. Looks at about `work`
+  // computes and edges. CANCELLED, DEADLINE_EXCEEDED, as all below.
+  absl::Status Price(int64_t target, int steps, int64_t work);
+  // Makes orders that no prices chose fit: the one of the next higher peak, then the fastest within the target.
+  absl::Status FitNearest(int64_t target, int64_t work);
+  // The one of the next higher peak of all.
+  absl::Status FitNext(int64_t target, int64_t work);
+  // The fastest of all.
+  absl::Status FitFastest(int64_t target, int64_t work);
+  // From the fastest within the target: takes out repeats and makes the order fit again another way.
+  absl::Status Vary(int64_t target, int64_t work);
+
+  // Hands over what was found since.
+  void MoveTo(OrderPool* all, OrderPool* unpriced);
+  // Computes and edges looked at so far, by prices alone and by all else.
+  int64_t priced_work() const { return prices_ ? prices_->work() : 0; }
+  int64_t work() const { return moves_.work(); }
+
+ private:
+  // The orders of the search and its own.
+  struct Orders {
+    const OrderPool* all;
+    OrderPool own;
+
+    void Offer(const OrderCost& cost, const ComputeOrder& order);
+    // The fastest within the budget; the one of the lowest peak beyond it. Null where there is none.
+    const OrderPool::Entry* Within(int64_t budget) const;
+    const OrderPool::Entry* Beyond(int64_t budget) const;
+    const OrderPool::Entry& Fastest() const;
+  };
+
+  // Of an order that does without those that nobody uses. Until variation it was found without prices.
+  void Keep(const OrderCost& cost, const ComputeOrder& order);
+  absl::Status FitFrom(const OrderPool::Entry* entry, int64_t target, int64_t end);
+  // Makes the order fit and takes back what memory is left for.
+  absl::Status Fit(int64_t target, int64_t work, ComputeOrder* order, OrderCost* cost);
+  absl::Status VaryFrom(int64_t target, int64_t end, ComputeOrder* order, OrderCost* cost);
+
+  const OpGraph& graph_;
+  const StopToken* const stop_;
+  OrderMoves moves_;
+  std::optional<PricedOrders> prices_;  // once there are any
+  Orders all_;
+  Orders unpriced_;  // until variation without what prices chose
+};
+
+// Search over compute orders for many budgets, on as many threads as the context allows. Deterministic, whatever their
+// number; effort is counted, not timed. Internal to solvers/graph.
 class OrderSearch {
  public:
   OrderSearch(const OpGraph& graph, const SolveContext& context)
       : graph_(graph),
         stop_(context.stop()),
+        threads_(context.threads()),
+        most_bytes_(context.memory().value() / 8),
         moves_(graph, context.stop()),
-        pool_(context.memory().value() / 8),
-        unpriced_(context.memory().value() / 8) {}
+        pool_(most_bytes_),
+        unpriced_(most_bytes_) {}
 
   // A proposal. Its first runs must follow their inputs. Ignored if it does not keep gradient sums.
   void Offer(const ComputeOrder& order);
@@ -166,24 +225,23 @@ class OrderSearch {
   // Spends about `work` computes and edges. After each budget `after` is told the share of the work
   // that is done, and the budget; it may be empty. The search ends with an error of it. `least_repeated`
   // says what forwards take at least beyond running once, within a budget; budgets at which an order is
-  // close to that get no more work. It may be empty.
+  // close to that get no more work. It may be empty. Both are called on the calling thread.
   absl::Status Improve(int64_t work, const std::function<absl::Status(double, int64_t)>& after,
                        const std::function<int64_t(int64_t)>& least_repeated = nullptr);
 
   const OrderPool& pool() const { return pool_; }
 
  private:
-  // Offers what prices of memory choose. Looks at about `work` computes and edges.
-  absl::Status PriceAt(int64_t target, int64_t work, PricedOrders* priced);
-  // From an entry of one of the pools, which may change meanwhile.
-  absl::Status FitFrom(const OrderPool& pool, size_t entry, int64_t target, int64_t end);
-  // Of an order that does without those that nobody uses. Until variation it was found without prices.
-  void Keep(const OrderCost& cost, const ComputeOrder& order);
-  absl::Status VaryAt(int64_t target, int64_t end);
-  // Makes the order fit and takes back what memory is left for.
-  absl::Status Fit(int64_t target, int64_t work, ComputeOrder* order, OrderCost* cost);
-  // Takes out one repeat after the other and makes the order fit again another way.
-  absl::Status Vary(int64_t target, int64_t end, ComputeOrder* order, OrderCost* cost);
+  using Lanes = std::vector<std::unique_ptr<OrderLane>>;
+  // What a lane does at a target, with so much work.
+  using Step = absl::Status (OrderLane::*)(int64_t target, int64_t work);
+  class Targets;
+
+  // Each lane has neighbouring targets, and is at one of them in each round. After a round all have what was found.
+  absl::Status Price(const Targets& targets, Lanes* lanes);
+  absl::Status ForTargets(const Targets& targets, double share, Step step, Lanes* lanes);
+  // Calls `step` with every lane, and takes what they find, in their order.
+  absl::Status Round(const std::function<absl::Status(size_t)>& step, Lanes* lanes);
   absl::Status Shrink(int64_t work);
   // Offers every order of the pool without each of its repeats alone, and what comes of that again: orders between the
   // budgets that were worked on.
@@ -191,7 +249,10 @@ class OrderSearch {
 
   const OpGraph& graph_;
   const StopToken* const stop_;
+  const int threads_;
+  const int64_t most_bytes_;
   OrderMoves moves_;
+  int64_t shrinking_ = 0;  // its work
   OrderPool pool_;
   OrderPool unpriced_;  // until variation without what prices chose
 };

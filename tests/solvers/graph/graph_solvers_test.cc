@@ -81,7 +81,7 @@ TEST(LinkedGraphSolvers, KeepTheirPromises) {
       SCOPED_TRACE(solver->info().name + " on " + Describe(graph));
       const Instance instance(graph, link);
       ExpectMoreBudgetIsNeverSlower(*solver, instance, 16);
-      if (i < 6) ExpectPointsAtTheDeadline(*solver, instance);
+      if (i < 2) ExpectPointsAtTheDeadline(*solver, instance);
       const Bytes below = StoreAllPeak(graph) - Bytes(1);
       if (*solver->LeastBudget(instance, {}) > below) continue;
       ExpectAPlanAtTheDeadline(*solver, instance, below);
