@@ -126,8 +126,31 @@ TEST(FrontierRequest, WhatTheDeadlineCutShortIsAnsweredInTimeAndNotKept) {
   }));
 }
 
-// The one with time is solved for anew, or the deadline of the solve moves.
-TEST(FrontierRequest, WhoHasTimeGetsAllOfIt) {
+TEST(FrontierRequest, AServersOwnBoundIsSuchADeadline) {
+  EXPECT_TRUE(WithinSomeTime(std::chrono::milliseconds(200), [](std::chrono::milliseconds time) {
+    PlanningOptions options;
+    options.max_solve_time = time;
+    FrontierFixture fixture(true, options);
+    fixture.solver.AnswerAtDeadline();
+    const auto answer = fixture.Get(ChainProfile({}));
+    if (absl::IsDeadlineExceeded(answer.status())) return false;
+    EXPECT_TRUE(answer.ok() && !answer->frontier->info().search_complete) << answer.status();
+    EXPECT_EQ(fixture.solver.frontiers(), 1);
+    return true;
+  }));
+}
+
+// Joined when the search had just ended, say.
+TEST(FrontierRequest, WhatWasCutShortForOthersIsSolvedAnewForWhoHasTime) {
+  FrontierFixture fixture(false);
+  fixture.solver.CutNextFrontierShort();
+  const auto answer = fixture.Get(ChainProfile({}));
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_TRUE(answer->frontier->info().search_complete);
+  EXPECT_EQ(fixture.solver.frontiers(), 2);
+}
+
+TEST(FrontierRequest, ACallerWithMoreTimeMovesTheDeadlineOfTheSolve) {
   EXPECT_TRUE(WithinSomeTime(std::chrono::milliseconds(300), [](std::chrono::milliseconds time) {
     FrontierFixture fixture(true);
     fixture.solver.AnswerAtDeadline();

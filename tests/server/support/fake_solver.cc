@@ -2,6 +2,7 @@
 
 #include <new>
 #include <optional>
+#include <utility>
 
 namespace stowage::testing {
 namespace {
@@ -74,8 +75,9 @@ absl::StatusOr<Frontier> FakeSolver::SolveFrontier(const Instance& instance,
     if (status.ok()) continue;
     return so_far && absl::IsDeadlineExceeded(status) ? *so_far : status;
   }
+  const bool cut = std::exchange(cuts_next_frontier_, false);
   lock.unlock();
-  return MakeFrontier(instance, options);
+  return cut ? FrontierSoFar(instance, options) : MakeFrontier(instance, options);
 }
 
 int FakeSolver::frontiers() const {
@@ -102,6 +104,11 @@ void FakeSolver::FailWith(const absl::Status& status) {
 void FakeSolver::TellOf(const Schedule& schedule) {
   std::lock_guard<std::mutex> lock(mutex_);
   told_ = schedule;
+}
+
+void FakeSolver::CutNextFrontierShort() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  cuts_next_frontier_ = true;
 }
 
 void FakeSolver::AnswerAtDeadline() {

@@ -33,6 +33,8 @@ class FakeSolver final : public PlanSolver {
   void TellOf(const Schedule& schedule);
   // Makes held solves answer at their deadline, as if it had cut a search short.
   void AnswerAtDeadline();
+  // Makes the next frontier one that a deadline has cut short.
+  void CutNextFrontierShort();
   // Makes every solve from now on end as if the allocator had nothing left.
   void ThrowBadAlloc();
 
@@ -53,6 +55,7 @@ class FakeSolver final : public PlanSolver {
   absl::Status failure_;
   bool throws_ = false;
   bool answers_at_deadline_ = false;
+  mutable bool cuts_next_frontier_ = false;
   std::optional<Schedule> told_;
   mutable Bytes table_limit_;
   mutable int started_ = 0;
