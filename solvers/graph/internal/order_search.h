@@ -151,27 +151,27 @@ class OrderMoves {
   ComputeOrder trial_order_;
 };
 
-// The budgets that a search works on, and what it does at one of them, on a thread of its own: it reads the orders of the
-// search, which do not change meanwhile, and keeps what it finds until the search takes it. Not thread-safe.
+// A part of a search that works at one budget at a time, beside other parts on other threads. It reads the search's
+// pools, which do not change while parts work, and keeps the orders that it finds until MoveTo. Not thread-safe.
 class OrderLane {
  public:
-  // The pools outlive it. What it finds takes no more than so many bytes of each.
+  // The pools outlive it. The orders that it keeps for each of them take `most_bytes` at most.
   OrderLane(const OpGraph& graph, const StopToken* stop, const OrderPool* all,
             const OrderPool* unpriced, int64_t most_bytes);
 
-  // Offers what prices of memory choose, changed at most so often. Of graphs with backwards. Looks at about `work`
-  // computes and edges. CANCELLED, DEADLINE_EXCEEDED, as all below.
+  // Offers the orders that prices of memory choose, at most `steps` of them. Of graphs with backwards. Looks at about
+  // `work` computes and edges. CANCELLED, DEADLINE_EXCEEDED; the same for all below.
   absl::Status Price(int64_t target, int steps, int64_t work);
-  // Makes orders that no prices chose fit: the one of the next higher peak, then the fastest within the target.
+  // Makes two orders fit that no prices chose: the one of the next higher peak, and the fastest within the target.
   absl::Status FitNearest(int64_t target, int64_t work);
-  // The one of the next higher peak of all.
+  // Makes the order of the next higher peak fit, whoever chose it.
   absl::Status FitNext(int64_t target, int64_t work);
-  // The fastest of all.
+  // Makes the fastest order fit that no prices chose.
   absl::Status FitFastest(int64_t target, int64_t work);
   // From the fastest within the target: takes out repeats and makes the order fit again another way.
   absl::Status Vary(int64_t target, int64_t work);
 
-  // Hands over what was found since.
+  // Offers the pools what it has found since the last time.
   void MoveTo(OrderPool* all, OrderPool* unpriced);
   // Computes and edges looked at so far, by prices alone and by all else.
   int64_t priced_work() const { return prices_ ? prices_->work() : 0; }
@@ -237,7 +237,7 @@ class OrderSearch {
   using Step = absl::Status (OrderLane::*)(int64_t target, int64_t work);
   class Targets;
 
-  // Each lane has neighbouring targets, and is at one of them in each round. After a round all have what was found.
+  // Neighbouring targets are one lane's. A round works at one target of each lane; after it the pools have what all found.
   absl::Status Price(const Targets& targets, Lanes* lanes);
   absl::Status ForTargets(const Targets& targets, double share, Step step, Lanes* lanes);
   // Calls `step` with every lane, and takes what they find, in their order.
@@ -252,7 +252,7 @@ class OrderSearch {
   const int threads_;
   const int64_t most_bytes_;
   OrderMoves moves_;
-  int64_t shrinking_ = 0;  // its work
+  int64_t shrinking_ = 0;  // work of Shrink
   OrderPool pool_;
   OrderPool unpriced_;  // until variation without what prices chose
 };
