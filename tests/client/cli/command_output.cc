@@ -3,6 +3,7 @@
 #include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <stdexcept>
 
@@ -52,6 +53,12 @@ std::vector<CsvRow> Csv(const std::string& text) {
     rows.push_back(row);
   }
   return rows;
+}
+
+bool HasNoCell(const std::string& table) {
+  const std::vector<std::string> cells =
+      absl::StrSplit(table, absl::ByAnyChar(" \n"), absl::SkipEmpty());
+  return std::find(cells.begin(), cells.end(), "NO") != cells.end();
 }
 
 }  // namespace stowage

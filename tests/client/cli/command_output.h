@@ -17,6 +17,10 @@ google::protobuf::Struct Json(const std::string& text);
 using CsvRow = std::map<std::string, std::string>;
 std::vector<CsvRow> Csv(const std::string& text);
 
+// Whether a cell of a table is "NO". A name that the table's text tells besides, such as a temporary folder's, may hold
+// these letters.
+bool HasNoCell(const std::string& table);
+
 }  // namespace stowage
 
 #endif  // STOWAGE_TESTS_CLIENT_CLI_COMMAND_OUTPUT_H_
