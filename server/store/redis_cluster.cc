@@ -67,6 +67,36 @@ int RedisSlotOf(const std::string& key) {
   return SlotOfText(absl::string_view(key).substr(open + 1, close - open - 1));
 }
 
+const RedisSlotMap::Place* RedisSlotMap::PlaceOf(int slot) const {
+  if (const auto moved = moved_.find(slot); moved != moved_.end()) return &moved->second;
+  auto next = ranges_.upper_bound(slot);
+  if (next == ranges_.begin() || (--next)->second.last < slot) return nullptr;
+  return &next->second.place;
+}
+
+std::set<RedisSlotMap::Place> RedisSlotMap::Places() const {
+  std::set<Place> places;
+  for (const auto& [first, range] : ranges_) places.insert(range.place);
+  return places;
+}
+
+bool RedisSlotMap::Learn(Ranges ranges) {
+  const auto is_same = [](const auto& a, const auto& b) {
+    return a.first == b.first && a.second.last == b.second.last && a.second.place == b.second.place;
+  };
+  const bool is_first = ranges_.empty();
+  const bool same =
+      std::equal(ranges.begin(), ranges.end(), ranges_.begin(), ranges_.end(), is_same);
+  ranges_ = std::move(ranges);
+  const std::map<int, Place> moved = std::exchange(moved_, {});
+  // What moved away may be back, where the ranges never had it elsewhere.
+  const bool kept = std::all_of(moved.begin(), moved.end(), [this](const auto& one) {
+    const Place* const place = PlaceOf(one.first);
+    return place != nullptr && *place == one.second;
+  });
+  return !is_first && !(same && kept);
+}
+
 absl::StatusOr<RedisClient::Replies> RedisCluster::Run(const std::vector<RedisCommand>& commands) {
   return RunAt(KeyOfCommand(commands.front()), commands);
 }
@@ -111,9 +141,7 @@ absl::StatusOr<std::vector<RedisClient::Replies>> RedisCluster::RunOnAll(
   std::vector<Pool> pools;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    std::set<Place> places;
-    for (const auto& [first, range] : ranges_) places.insert(range.place);
-    for (const Place& place : places) pools.push_back(PoolLocked(place));
+    for (const Place& place : slots_.Places()) pools.push_back(PoolLocked(place));
   }
   std::vector<Replies> all;
   for (const Pool& pool : pools) {
@@ -129,12 +157,8 @@ absl::StatusOr<std::vector<RedisClient::Replies>> RedisCluster::RunOnAll(
 
 RedisCluster::Pool RedisCluster::PoolOf(int slot) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (const auto moved = moved_.find(slot); moved != moved_.end()) {
-    return PoolLocked(moved->second);
-  }
-  auto next = ranges_.upper_bound(slot);
-  if (next == ranges_.begin() || (--next)->second.last < slot) return nullptr;
-  return PoolLocked(next->second.place);
+  const Place* const place = slots_.PlaceOf(slot);
+  return place == nullptr ? nullptr : PoolLocked(*place);
 }
 
 RedisCluster::Pool RedisCluster::PoolAt(const Place& place) {
@@ -159,7 +183,7 @@ RedisCluster::Pool RedisCluster::PoolLocked(const Place& place) {
 void RedisCluster::NoteMoved(int slot, const Place& place) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    moved_[slot] = place;
+    slots_.Moved(slot, place);
   }
   wrong_ = true;
   ++failovers_;
@@ -175,7 +199,7 @@ void RedisCluster::TellMetrics() {
 absl::Status RedisCluster::LearnIfNeeded() {
   const auto is_needed = [this] {
     std::lock_guard<std::mutex> lock(mutex_);
-    return ranges_.empty() || (wrong_ && Clock::now() >= next_learn_);
+    return slots_.empty() || (wrong_ && Clock::now() >= next_learn_);
   };
   if (!is_needed()) return absl::OkStatus();
   std::lock_guard<std::mutex> learning(learn_mutex_);
@@ -195,7 +219,7 @@ absl::Status RedisCluster::LearnIfNeeded() {
   }
   std::lock_guard<std::mutex> lock(mutex_);
   next_learn_ = Clock::now() + kLearnPause;
-  return ranges_.empty() ? last : absl::OkStatus();
+  return slots_.empty() ? last : absl::OkStatus();
 }
 
 std::vector<RedisCluster::Place> RedisCluster::PlacesToAsk() {
@@ -243,9 +267,8 @@ void RedisCluster::Learned(Ranges ranges) {
   std::lock_guard<std::mutex> lock(mutex_);
   wrong_ = false;
   next_learn_ = Clock::now() + kLearnPause;
-  moved_.clear();
-  std::set<Place> places;
-  for (const auto& [first, range] : ranges) places.insert(range.place);
+  if (slots_.Learn(std::move(ranges))) ++failovers_;
+  const std::set<Place> places = slots_.Places();
   for (auto it = pools_.begin(); it != pools_.end();) {
     if (places.count(it->first) > 0) {
       ++it;
@@ -254,14 +277,6 @@ void RedisCluster::Learned(Ranges ranges) {
     dropped.push_back(std::move(it->second));
     it = pools_.erase(it);
   }
-  const auto is_same = [](const auto& a, const auto& b) {
-    return a.first == b.first && a.second.last == b.second.last && a.second.place == b.second.place;
-  };
-  const bool is_first = ranges_.empty();
-  const bool same =
-      std::equal(ranges.begin(), ranges.end(), ranges_.begin(), ranges_.end(), is_same);
-  ranges_ = std::move(ranges);
-  if (!is_first && !same) ++failovers_;
 }
 
 }  // namespace stowage

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,30 @@ namespace stowage {
 
 // The slot that a key is in: of what stands in its first braces, if that is anything; else of all of it.
 int RedisSlotOf(const std::string& key);
+
+// Which server has which slots: as one of them told last, and as others said of single slots since. Not thread-safe.
+class RedisSlotMap {
+ public:
+  using Place = std::pair<std::string, int>;  // host and port
+  struct Range {
+    int last = 0;
+    Place place;
+  };
+  using Ranges = std::map<int, Range>;  // by the first slot
+
+  bool empty() const { return ranges_.empty(); }
+  // Null: nobody has it. Until the next change.
+  const Place* PlaceOf(int slot) const;
+  // Those of the ranges.
+  std::set<Place> Places() const;
+  void Moved(int slot, const Place& place) { moved_[slot] = place; }
+  // All slots anew. Whether any of them is elsewhere than was known; false if nothing was. O(ranges + moves).
+  bool Learn(Ranges ranges);
+
+ private:
+  Ranges ranges_;
+  std::map<int, Place> moved_;
+};
 
 // Thread-safe. A call that is sent on takes RedisOptions::timeout once more for each time, three times at most,
 // and once to learn who has what: when first used, and after a failure, five times a second at most.
@@ -39,13 +64,9 @@ class RedisCluster final : public RedisClient {
 
  private:
   using Clock = RedisConnection::Clock;
-  using Place = std::pair<std::string, int>;  // host and port
+  using Place = RedisSlotMap::Place;
+  using Ranges = RedisSlotMap::Ranges;
   using Pool = std::shared_ptr<RedisPool>;
-  struct Range {
-    int last = 0;
-    Place place;
-  };
-  using Ranges = std::map<int, Range>;  // by the first slot
 
   absl::StatusOr<Replies> RunThrough(const std::string& key,
                                      const std::vector<RedisCommand>& commands);
@@ -67,9 +88,8 @@ class RedisCluster final : public RedisClient {
   std::atomic<bool> wrong_{false};  // what is known
   std::mutex learn_mutex_;          // held while somebody asks
   std::mutex mutex_;
-  Ranges ranges_;
+  RedisSlotMap slots_;
   std::map<Place, Pool> pools_;
-  std::map<int, Place> moved_;  // since then
   Clock::time_point next_learn_;
 };
 

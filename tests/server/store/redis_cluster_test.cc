@@ -141,6 +141,31 @@ TEST(RedisSlot, IsThatOfTheTag) {
   }
 }
 
+TEST(RedisSlotMap, SaysWhetherAnySlotIsElsewhereThanWasKnown) {
+  const RedisSlotMap::Place a{"a", 1}, b{"b", 1};
+  RedisSlotMap map;
+  EXPECT_EQ(map.PlaceOf(0), nullptr);
+  const RedisSlotMap::Ranges at_a = {{0, {9, a}}, {20, {29, b}}};
+  const RedisSlotMap::Ranges all_at_b = {{0, {9, b}}, {20, {29, b}}};
+  EXPECT_FALSE(map.Learn(at_a)) << "nothing was known";
+  EXPECT_EQ(map.Places(), (std::set<RedisSlotMap::Place>{a, b}));
+  EXPECT_EQ(*map.PlaceOf(9), a);
+  EXPECT_EQ(map.PlaceOf(10), nullptr);
+  EXPECT_EQ(*map.PlaceOf(20), b);
+  EXPECT_FALSE(map.Learn(at_a));
+  EXPECT_TRUE(map.Learn(all_at_b));
+  EXPECT_TRUE(map.Learn(at_a));
+  map.Moved(9, b);
+  EXPECT_EQ(*map.PlaceOf(9), b);
+  EXPECT_EQ(*map.PlaceOf(8), a);
+  // It came back before all servers had heard that it went.
+  EXPECT_TRUE(map.Learn(at_a));
+  EXPECT_EQ(*map.PlaceOf(9), a);
+  EXPECT_FALSE(map.Learn(at_a));
+  map.Moved(15, b);
+  EXPECT_TRUE(map.Learn(at_a)) << "nobody has it any more";
+}
+
 TEST(RedisKeysOfACluster, AreTogetherForAPlanAndApartForPlans) {
   const RedisKeys keys("stowage", false, true);
   std::set<int> owners;
