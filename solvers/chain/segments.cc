@@ -172,7 +172,7 @@ absl::StatusOr<Frontier> SegmentedSolver::DoSolveFrontier(const Instance& instan
     if (!best.empty() && c.cost.makespan >= best.back().cost.makespan) continue;
     const SegmentEnds ends = Segments(chain, c.parameter);
     best.push_back(c);
-    costs.push_back({c.cost.makespan, EncodedBytes(ends.size())});
+    costs.push_back({c.cost.makespan, EncodedBytes(ends.size()), c.cost.peak});
     absl::Status status = poll.Spend(16 * static_cast<int64_t>(chain.length()));
     if (!status.ok()) return status;
   }

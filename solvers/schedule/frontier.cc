@@ -1,6 +1,7 @@
 #include "solvers/schedule/frontier.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <utility>
 
@@ -77,35 +78,61 @@ bool ReadPoint(VarintReader* in, bool first, int64_t instructions_max, Point* po
   return true;
 }
 
-// What Build keeps; nothing where that is over the limits of a compact frontier.
-std::vector<size_t> ChooseWithin(const std::vector<PointCost>& points, size_t most,
-                                 double tolerance) {
+// What Build keeps; nothing where that is too many.
+std::vector<size_t> ChooseMost(const std::vector<PointCost>& points, size_t most,
+                               double tolerance) {
   std::vector<size_t> chosen;
-  int64_t bytes = 0;
   for (size_t i = 0; i < points.size(); ++i) {
     if (!chosen.empty() && i + 1 < points.size()) {
       const double kept = static_cast<double>(points[chosen.back()].makespan.value());
       if (static_cast<double>(points[i].makespan.value()) > kept * (1.0 - tolerance)) continue;
     }
     chosen.push_back(i);
-    bytes += points[i].bytes;
-    if (chosen.size() > most || bytes > kMostBytes) return {};
+    if (chosen.size() > most) return {};
   }
   return chosen;
+}
+
+// Drops those that are worth the least for their bytes: without one, the budgets up to the next get a plan that is slower
+// by a share. Schedules of the least budgets may be a hundred times as long as others, and serve few budgets.
+void DropOverBytes(const std::vector<PointCost>& points, std::vector<size_t>* chosen) {
+  const auto worth = [&](size_t c) {
+    const PointCost& point = points[(*chosen)[c]];
+    const auto makespan = static_cast<double>(point.makespan.value());
+    const double slower =
+        (static_cast<double>(points[(*chosen)[c - 1]].makespan.value()) - makespan) /
+        std::max(makespan, 1.0);
+    const Bytes budgets = points[(*chosen)[c + 1]].peak - point.peak;
+    return slower * static_cast<double>(std::max<int64_t>(budgets.value(), 1)) /
+           static_cast<double>(std::max<int64_t>(point.bytes, 1));
+  };
+  int64_t left = std::max(kMostBytes - points.front().bytes, kMostBytes / 2);
+  for (size_t c = 1; c < chosen->size(); ++c) left -= points[(*chosen)[c]].bytes;
+  while (left < 0 && chosen->size() > 2) {
+    size_t least = 1;
+    for (size_t c = 2; c + 1 < chosen->size(); ++c) {
+      if (worth(c) < worth(least)) least = c;
+    }
+    left += points[(*chosen)[least]].bytes;
+    chosen->erase(chosen->begin() + static_cast<ptrdiff_t>(least));
+  }
 }
 
 }  // namespace
 
 std::vector<size_t> ChooseCompact(const std::vector<PointCost>& points, size_t most) {
   if (points.empty()) return {};
-  std::vector<size_t> chosen = ChooseWithin(points, most, 0.0);
+  std::vector<size_t> chosen = ChooseMost(points, most, 0.0);
   for (double tolerance = kLeastTolerance; chosen.empty() && tolerance < 1.0;
        tolerance *= kToleranceStep) {
-    chosen = ChooseWithin(points, most, tolerance);
+    chosen = ChooseMost(points, most, tolerance);
   }
-  if (!chosen.empty()) return chosen;
-  if (points.size() == 1 || most < 2) return {0};
-  return {0, points.size() - 1};
+  if (chosen.empty()) {
+    chosen = {0};
+    if (points.size() > 1 && most > 1) chosen.push_back(points.size() - 1);
+  }
+  DropOverBytes(points, &chosen);
+  return chosen;
 }
 
 std::vector<size_t> ChooseCompact(const std::vector<Frontier::Point>& points, size_t most) {
@@ -266,7 +293,8 @@ Frontier FrontierBuilder::BuildCompact(FrontierInfo info) const {
   std::vector<PointCost> costs;
   costs.reserve(points_.size());
   for (const Point& point : points_) {
-    costs.push_back({point.makespan, static_cast<int64_t>(point.schedule.code().size())});
+    costs.push_back(
+        {point.makespan, static_cast<int64_t>(point.schedule.code().size()), point.peak});
   }
   const std::vector<size_t> chosen = ChooseCompact(costs);
   Frontier frontier;

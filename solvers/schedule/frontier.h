@@ -67,15 +67,18 @@ class Frontier {
 struct PointCost {
   Nanos makespan;
   int64_t bytes = 0;  // of its packed schedule
+  Bytes peak{0};      // 0 throughout: each point serves as many budgets as another
 };
 
 // Of a compact frontier.
 inline constexpr size_t kMostPoints = 600;
 
 // Which of the points of a frontier, in its order, are kept where it shall be small: all, if they
-// are at most `most` >= 1 and their schedules take at most 16 MiB. Else those that are faster than the
+// are at most `most` >= 1. Else those that are faster than the
 // one kept before by some share of the makespan, the least that leaves no more; the first always, and
-// the last where `most` is 2 or more. Rising indices. O(points).
+// the last where `most` is 2 or more. Of these, where their schedules take more than 16 MiB, those go that are worth the
+// least for their bytes; the first leaves half of that to the others, however long it is. Rising indices. O(points), and
+// O(most^2) where bytes are too many.
 std::vector<size_t> ChooseCompact(const std::vector<PointCost>& points, size_t most = kMostPoints);
 // The same where the points are shown without their schedules.
 std::vector<size_t> ChooseCompact(const std::vector<Frontier::Point>& points, size_t most);

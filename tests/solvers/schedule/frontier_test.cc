@@ -169,6 +169,29 @@ TEST(ChooseCompact, BoundsPointsAndBytesAndKeepsBothEnds) {
   }
 }
 
+// The schedules of the least budgets repeat everything many times over.
+TEST(ChooseCompact, KeepsManyPointsBesideAFewWhoseSchedulesAreLong) {
+  for (const int64_t longest : {int64_t{8} << 20, int64_t{40} << 20}) {
+    std::vector<PointCost> costs;
+    for (int i = 0; i < 12; ++i) {
+      costs.push_back({Nanos(int64_t{1} << (36 - i)), longest >> i, Bytes(1000 + i)});
+    }
+    for (int i = 0; i < 400; ++i) {
+      costs.push_back({Nanos((1 << 24) - 10000 * i), 100000, Bytes(1012 + 100 * i)});
+    }
+    const std::vector<size_t> chosen = ChooseCompact(costs);
+    EXPECT_EQ(chosen.front(), 0u);
+    EXPECT_EQ(chosen.back(), costs.size() - 1);
+    int64_t bytes = 0;
+    for (size_t c = 1; c < chosen.size(); ++c) {
+      bytes += costs[chosen[c]].bytes;
+      EXPECT_LT(chosen[c - 1], chosen[c]);
+    }
+    EXPECT_LE(bytes, longest > 1 << 24 ? int64_t{8} << 20 : (int64_t{16} << 20) - longest);
+    EXPECT_GT(chosen.size(), 50u) << "of 83 short ones that fit beside the first";
+  }
+}
+
 TEST(Frontier, IsExactWhenCompactOnlyIfNothingIsLeftOut) {
   ChainSpec spec;
   Stage stage;
