@@ -73,10 +73,8 @@ class BestWithin {
 };
 
 // Computes and edges replayed: some 8 ns each.
-constexpr int64_t kWorkPerVertex = 1200000;
-constexpr int64_t kMaxWork = 2000000000;
-// Larger graphs get proposals only.
-constexpr int kMaxSearched = 20000;
+constexpr int64_t kWorkPerVertex = 600000;
+constexpr int64_t kMaxWork = 1000000000;
 // Of the exhaustive search on small graphs.
 constexpr int64_t kMaxLabels = 1 << 20;
 // A chain solver proposes at most so many computes for the search.
@@ -129,7 +127,7 @@ class Solving {
   absl::Status SearchAndValidate(bool* exact) {
     absl::Status status = builder_.Add(instance_.store_all_schedule());
     if (status.ok()) status = Propose();
-    if (status.ok() && ops_.size() <= kMaxSearched) status = Improve();
+    if (status.ok()) status = Improve();
     if (status.ok() && ops_.size() <= kMaxExactVertices) status = SearchAll(exact);
     StopPoll poll(context_.stop());
     for (const OrderPool::Entry& entry : search_.pool().entries()) {

@@ -14,7 +14,9 @@
 #include "tests/bench/text_file.h"
 
 ABSL_FLAG(std::string, out, "gaps", "directory for gaps.md; made if need be");
-ABSL_FLAG(std::string, networks, "", "names with commas between; all if empty");
+ABSL_FLAG(
+    std::string, networks, "",
+    "names with commas between, decoder_600 for one of 600 layers; all that --list has if empty");
 ABSL_FLAG(std::string, forms, "chain,graph", "chain, graph or both");
 ABSL_FLAG(std::string, links, "none,24", "none, 24 (a link of 24 GB/s) or both");
 ABSL_FLAG(bool, list, false, "print the names of all networks, and nothing else");

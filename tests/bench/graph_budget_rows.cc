@@ -3,6 +3,9 @@
 #include <cstddef>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/strip.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/graph/fold.h"
 #include "solvers/graph/internal/proposals.h"
@@ -83,8 +86,9 @@ absl::StatusOr<NamedNetwork> MakeNamedNetwork(const std::string& name) {
   for (const PaperGraph& paper : PaperGraphs()) {
     if (paper.name == name) options = paper.network;
   }
-  const DecoderOptions decoder;
-  const bool is_decoder = name == "decoder_24";
+  DecoderOptions decoder;
+  const bool is_decoder = absl::StartsWith(name, "decoder_") &&
+                          absl::SimpleAtoi(absl::StripPrefix(name, "decoder_"), &decoder.layers);
   absl::StatusOr<Network> network = is_decoder ? MakeDecoder(decoder) : MakeNetwork(options);
   if (!network.ok()) return network.status();
   return NamedNetwork{name, is_decoder ? decoder.batch : options.batch, *std::move(network)};

@@ -35,7 +35,7 @@ struct NamedNetwork {
   Network network;
 };
 
-// What MakeBudgetNetwork makes the graph of.
+// What MakeBudgetNetwork makes the graph of. Beside networks of images: decoder_N, DecoderOptions with N layers.
 absl::StatusOr<NamedNetwork> MakeNamedNetwork(const std::string& name);
 
 // At the batch sizes of Feng & Huang 2018; "decoder_24" is MakeDecoder's default, any other name

@@ -68,6 +68,7 @@ OpGraph::OpGraph(const Graph& folded, GradientSums sums)
              std::max({c.saving_overhead, c.unsaved_overhead, c.backward_overhead});
   }
   while (total >> unit_bits_ > kMostUnits) ++unit_bits_;
+  unit_mask_ = (int64_t{1} << unit_bits_) - 1;
 }
 
 ComputeOrder StoreAllOrder(const OpGraph& graph) {
@@ -120,14 +121,21 @@ OrderCost OrderEvaluator::Evaluate(const ComputeOrder& order, int64_t target) {
 
 OrderCost OrderEvaluator::EvaluateWithProfile(const ComputeOrder& order, int64_t target,
                                               OrderProfile* profile) {
+  const auto run = [&](const ComputeOrder& without_dead) {
+    return graph_.stops() ? Run<true, true>(without_dead, target, profile)
+                          : Run<true, false>(without_dead, target, profile);
+  };
+  const OrderCost cost = run(order);
+  if (std::find(dead_.begin(), dead_.end(), true) == dead_.end()) {
+    profile->order = order;
+    return cost;
+  }
   // Indices are those of the order that is left when what is not run has gone.
-  Evaluate(order, target);
   profile->order.clear();
   for (size_t i = 0; i < order.size(); ++i) {
     if (!dead_[i]) profile->order.push_back(order[i]);
   }
-  return graph_.stops() ? Run<true, true>(profile->order, target, profile)
-                        : Run<true, false>(profile->order, target, profile);
+  return run(profile->order);
 }
 
 void OrderEvaluator::Prepare(const ComputeOrder& order) {
@@ -176,6 +184,7 @@ OrderCost OrderEvaluator::Run(const ComputeOrder& order, int64_t target, OrderPr
   OrderCost cost;
   if (kProfile) {
     profile->running.assign(order.size(), 0);
+    profile->held.assign(order.size() + 1, 0);
     profile->gaps.clear();
     profile->lives.assign(Index(graph_.size()), {});
   }
@@ -194,6 +203,7 @@ OrderCost OrderEvaluator::Run(const ComputeOrder& order, int64_t target, OrderPr
   for (int v = 0; v < graph_.size(); ++v) {
     if (graph_.costs(v).result) use(v, static_cast<int>(order.size()));
   }
+  if (kProfile) profile->held[order.size()] = held;
   for (size_t i = order.size(); i-- > 0;) {
     const int at = static_cast<int>(i);
     const int v = order[i].vertex;
@@ -247,7 +257,10 @@ OrderCost OrderEvaluator::Run(const ComputeOrder& order, int64_t target, OrderPr
     }
     cost.peak = std::max(cost.peak, running);
     cost.overload += graph_.OverloadUnits(running - target);
-    if (kProfile) profile->running[i] = running;
+    if (kProfile) {
+      profile->running[i] = running;
+      profile->held[i] = held;
+    }
   }
   return cost;
 }

@@ -5,6 +5,7 @@
 #ifndef STOWAGE_SOLVERS_GRAPH_INTERNAL_COMPUTE_ORDER_H_
 #define STOWAGE_SOLVERS_GRAPH_INTERNAL_COMPUTE_ORDER_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -79,7 +80,7 @@ class OpGraph {
   // What is over a target, in units of which no sum over an order overflows: bytes, unless the graph
   // has more than 256 GiB in all. Rounded up; 0 for what is not over.
   int64_t OverloadUnits(int64_t bytes) const {
-    return bytes <= 0 ? 0 : ((bytes - 1) >> unit_bits_) + 1;
+    return (std::max<int64_t>(bytes, 0) + unit_mask_) >> unit_bits_;
   }
 
  private:
@@ -95,6 +96,7 @@ class OpGraph {
   int64_t seed_gradients_ = 0;
   int64_t ideal_time_ = 0;
   int unit_bits_ = 0;
+  int64_t unit_mask_ = 0;  // a unit less one
 };
 
 // Forwards and backwards of a graph in the order they run, repeats among them: what a schedule is before its discards
@@ -143,6 +145,7 @@ struct OrderProfile {
   };
   ComputeOrder order;                    // without what is not run
   std::vector<int64_t> running;          // memory while each compute runs
+  std::vector<int64_t> held;             // before each compute, and when the last has run
   std::vector<Gap> gaps;                 // longer than nothing
   std::vector<std::vector<Life>> lives;  // of each vertex's output, last first
 };

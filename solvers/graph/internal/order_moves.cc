@@ -32,6 +32,7 @@ OrderMoves::OrderMoves(const OpGraph& graph, const StopToken* stop)
     : graph_(graph),
       evaluator_(graph),
       poll_(stop),
+      trials_(graph),
       in_closure_(Index(graph.size()), false),
       left_out_(Index(graph.size()), 0) {}
 
@@ -88,12 +89,17 @@ void OrderMoves::FindCandidates() {
   }
 }
 
+const OrderProfile::Life* OrderMoves::LifeBefore(int vertex, int at) {
+  const std::vector<OrderProfile::Life>& lives = profile_.lives[Index(vertex)];
+  ++looked_at_;
+  const auto life = std::partition_point(
+      lives.begin(), lives.end(), [at](const OrderProfile::Life& l) { return l.from >= at; });
+  return life == lives.end() ? nullptr : &*life;
+}
+
 bool OrderMoves::IsLive(int vertex, int at) {
-  for (const OrderProfile::Life& life : profile_.lives[Index(vertex)]) {
-    ++looked_at_;
-    if (life.from < at && at <= life.to) return true;
-  }
-  return false;
+  const OrderProfile::Life* const life = LifeBefore(vertex, at);
+  return life != nullptr && at <= life->to;
 }
 
 void OrderMoves::FindClosure(int vertex, int at, std::vector<int>* closure) {
@@ -110,6 +116,18 @@ void OrderMoves::FindClosure(int vertex, int at, std::vector<int>* closure) {
   }
   for (const int u : *closure) in_closure_[Index(u)] = false;
   std::sort(closure->begin(), closure->end());
+}
+
+void OrderMoves::StartTrials(const OrderCost& cost, int64_t target) {
+  try_parts_ = trials_.Start(profile_, cost, target);
+}
+
+OrderCost OrderMoves::CostWith(const Insertion& insertion, int64_t target) {
+  if (try_parts_) {
+    return trials_.With(insertion.before, insertion.vertices, insertion.instead_of_next);
+  }
+  Apply({&insertion}, &trial_order_);
+  return evaluator_.Evaluate(trial_order_, target);
 }
 
 void OrderMoves::Apply(std::vector<const Insertion*> insertions, ComputeOrder* order) {
@@ -166,8 +184,7 @@ absl::Status OrderMoves::RankCandidates() {
 
 void OrderMoves::Replay(Insertion insertion, int64_t target, const OrderCost& cost,
                         std::vector<Trial>* trials) {
-  Apply({&insertion}, &trial_order_);
-  const double rate = Rate(cost, evaluator_.Evaluate(trial_order_, target));
+  const double rate = Rate(cost, CostWith(insertion, target));
   if (rate > 0.0) trials->push_back({std::move(insertion), rate});
 }
 
@@ -216,6 +233,7 @@ absl::Status OrderMoves::Evict(int64_t target, int64_t work_limit, ComputeOrder*
   while (status.ok() && cost.overload > 0 && work() < end) {
     SumOverload(target);
     FindCandidates();
+    StartTrials(cost, target);
     status = RankCandidates();
     std::vector<Trial> trials;
     if (status.ok()) status = ReplayCandidates(target, cost, &trials);
@@ -233,23 +251,29 @@ absl::Status OrderMoves::Evict(int64_t target, int64_t work_limit, ComputeOrder*
   return status;
 }
 
+void OrderMoves::FindBlocks() {
+  most_running_.assign(profile_.running.size() / kBlock + 1, 0);
+  for (size_t i = 0; i < profile_.running.size(); ++i) {
+    most_running_[i / kBlock] = std::max(most_running_[i / kBlock], profile_.running[i]);
+  }
+}
+
 bool OrderMoves::MayRetain(int64_t target, size_t index) {
   const int v = profile_.order[index].vertex;
   int64_t more =
       graph_.costs(v).output;  // held; less what only the repeat needs, at most its inputs
   for (const OpGraph::Input& input : graph_.inputs(v)) more -= graph_.costs(input.vertex).output;
   looked_at_ += static_cast<int64_t>(graph_.inputs(v).size());
-  int before = -1;  // the last use of what is held until the repeat
-  for (const OrderProfile::Life& life : profile_.lives[Index(v)]) {
+  const OrderProfile::Life* const life = LifeBefore(v, static_cast<int>(index));
+  if (life == nullptr) return true;  // nothing was used of the run before
+  const size_t begin = Index(life->to + 1);
+  for (size_t i = index; i > begin;) {
     ++looked_at_;
-    if (life.from >= static_cast<int>(index)) continue;
-    before = life.to;
-    break;
-  }
-  if (before < 0) return true;  // nothing was used of the run before
-  for (size_t i = index; i-- > Index(before + 1);) {
-    ++looked_at_;
-    if (profile_.running[i] + more > target) return false;
+    const bool whole = i % kBlock == 0 && i - begin >= kBlock;
+    if ((whole ? most_running_[i / kBlock - 1] : profile_.running[i - 1]) + more > target) {
+      return false;
+    }
+    i -= whole ? kBlock : 1;
   }
   return true;
 }
@@ -259,6 +283,7 @@ absl::StatusOr<std::vector<size_t>> OrderMoves::FindRepeats(int64_t target) {
     double rate;
     size_t index;
   };
+  FindBlocks();
   std::vector<Repeat> repeats;
   std::vector<bool> ran(Index(graph_.size()), false);
   for (size_t i = 0; i < profile_.order.size(); ++i) {
@@ -290,9 +315,15 @@ absl::Status OrderMoves::Retain(int64_t target, int64_t work_limit, ComputeOrder
       if (!removed[i]) trial_order_.push_back((*order)[i]);
     }
   };
+  const auto cost_without = [&](size_t index) {
+    if (try_parts_) return trials_.Without(static_cast<int>(index));
+    without_removed();
+    return evaluator_.Evaluate(trial_order_, target);
+  };
   OrderCost cost = evaluator_.EvaluateWithProfile(*order, target, &profile_);
   for (bool faster = true; faster && work() < end;) {
     *order = profile_.order;
+    StartTrials(cost, target);
     removed.assign(order->size(), false);
     const int64_t time_before = cost.forward_time;
     const absl::StatusOr<std::vector<size_t>> repeats = FindRepeats(target);
@@ -302,13 +333,13 @@ absl::Status OrderMoves::Retain(int64_t target, int64_t work_limit, ComputeOrder
       absl::Status status = Poll();
       if (!status.ok()) return status;
       removed[index] = true;
-      without_removed();
-      const OrderCost without = evaluator_.Evaluate(trial_order_, target);
+      const OrderCost without = cost_without(index);
       if (without.overload > cost.overload) {
         removed[index] = false;
-      } else {
-        cost = without;
+        continue;
       }
+      cost = without;
+      if (try_parts_) trials_.Keep();
     }
     without_removed();
     cost = evaluator_.EvaluateWithProfile(trial_order_, target, &profile_);
@@ -390,17 +421,24 @@ bool OrderMoves::MoveOne(const Places& places, int index, int64_t target, OrderC
     const int first = std::min(index, to), last = std::max(index, to);
     if (over_count_[Index(last) + 1] == over_count_[Index(first)]) continue;
     if (to == index) continue;
-    trial_order_ = profile_.order;
-    const auto begin = trial_order_.begin();
-    if (to > index) {
-      std::rotate(begin + index, begin + index + 1, begin + to + 1);
-    } else {
-      std::rotate(begin + to, begin + index, begin + index + 1);
-    }
-    const OrderCost moved = evaluator_.Evaluate(trial_order_, target);
+    const auto move = [&] {
+      trial_order_ = profile_.order;
+      const auto begin = trial_order_.begin();
+      if (to > index) {
+        std::rotate(begin + index, begin + index + 1, begin + to + 1);
+      } else {
+        std::rotate(begin + to, begin + index, begin + index + 1);
+      }
+    };
+    const bool part = try_parts_ && !profile_.order[Index(index)].backward;
+    if (!part) move();
+    const OrderCost moved = part ? trials_.Moved(index, to > index ? to + 1 : to)
+                                 : evaluator_.Evaluate(trial_order_, target);
     if (moved.overload >= cost->overload || moved.forward_time > cost->forward_time) continue;
+    if (part) move();
     *cost = evaluator_.EvaluateWithProfile(trial_order_, target, &profile_);
     SumOverload(target);
+    StartTrials(*cost, target);
     return true;
   }
   return false;
@@ -410,6 +448,7 @@ absl::Status OrderMoves::Reorder(int64_t target, int64_t work_limit, ComputeOrde
   const int64_t end = work() + work_limit;
   OrderCost cost = evaluator_.EvaluateWithProfile(*order, target, &profile_);
   SumOverload(target);
+  StartTrials(cost, target);
   Places places = FindPlaces();
   absl::Status status = Poll();
   if (!status.ok()) return status;

@@ -32,7 +32,7 @@ void OrderPool::Offer(const OrderCost& cost, const ComputeOrder& order) {
   const auto slower = std::find_if(
       at, entries_.end(), [&cost](const Entry& e) { return e.forward_time < cost.forward_time; });
   entries_.insert(entries_.erase(at, slower), {cost.peak, cost.forward_time, order});
-  while (entries_.size() > 2 && TotalBytes() > most_bytes_) DropLeastGain();
+  while (entries_.size() > 2 && TotalBytes() > most_bytes_) DropLeastWorth();
 }
 
 int64_t OrderPool::TotalBytes() const {
@@ -41,14 +41,18 @@ int64_t OrderPool::TotalBytes() const {
   return static_cast<int64_t>(computes * sizeof(Compute));
 }
 
-void OrderPool::DropLeastGain() {
-  const auto share = [this](size_t i) {
-    return static_cast<double>(entries_[i].forward_time) /
-           static_cast<double>(entries_[i - 1].forward_time);
+// What an order is worth for its computes: by the share that it is faster, for budgets up to the next one's peak.
+void OrderPool::DropLeastWorth() {
+  const auto worth = [this](size_t i) {
+    const auto slower = static_cast<double>(entries_[i - 1].forward_time);
+    const auto faster = static_cast<double>(entries_[i].forward_time);
+    return (slower - faster) / slower *
+           static_cast<double>(entries_[i + 1].peak - entries_[i].peak) /
+           static_cast<double>(entries_[i].order.size());
   };
   size_t least = 1;
   for (size_t i = 2; i + 1 < entries_.size(); ++i) {
-    if (share(i) > share(least)) least = i;
+    if (worth(i) < worth(least)) least = i;
   }
   entries_.erase(entries_.begin() + static_cast<ptrdiff_t>(least));
 }
@@ -56,18 +60,30 @@ void OrderPool::DropLeastGain() {
 namespace {
 
 constexpr int64_t kNoTarget = std::numeric_limits<int64_t>::max();
-// Budgets that are worked on; fewer on graphs where each of them takes much of the work.
+// Budgets that are worked on; fewer on graphs where each of them takes much of the work. The moves replay whole orders
+// again and again, which is too much for huge graphs: prices alone choose there.
 constexpr int kTargets = 64;
 constexpr int kTargetsOfLarge = 48;
+constexpr int kTargetsOfHuge = 24;
 constexpr int kLarge = 512;
+constexpr int kHuge = 5000;
 // A part of the work for what lies between them, beyond the rest.
 constexpr int64_t kLoosening = 16;
 // Prices change at most so often for a target, and for one between it and the one before; they take this share of the
 // work, beyond the rest.
 constexpr int kPriceSteps = 30;
 constexpr double kPricing = 0.25;
-// And so does what varying found for neighbours.
-constexpr double kFitting = 0.05;
+// Of the work, at most: to make the orders fit of the next higher peak, and the fastest; to vary what fits; to make fit
+// what varying found for neighbours, beyond the rest.
+constexpr double kFittingNearest = 0.25;
+constexpr double kFittingFastest = 0.25;
+constexpr double kVarying = 0.5;
+constexpr double kFittingNext = 0.05;
+constexpr double kAllParts = kPricing + kFittingNearest + kFittingFastest + kVarying + kFittingNext;
+// A budget gets its whole share where the makespan may be this part above the least, which is what is proven; less where
+// it is closer, but at least so much.
+constexpr double kWholeShare = 0.02;
+constexpr double kLeastShare = 0.05;
 // Lanes of targets, each with as many neighbours: as many threads can be of use. The first prices of each have so many
 // times as many steps.
 constexpr int kLanes = 8;
@@ -208,7 +224,7 @@ absl::Status OrderLane::FitFrom(const OrderPool::Entry* entry, int64_t target, i
   return Fit(target, std::max<int64_t>(end - moves_.work(), 0), &order, &cost);
 }
 
-absl::Status OrderLane::Price(int64_t target, int steps, int64_t work) {
+absl::Status OrderLane::Price(int64_t target, int64_t enough, int steps, int64_t work) {
   if (!prices_) prices_.emplace(graph_, stop_);
   const int64_t end = prices_->work() + work;
   ComputeOrder order;
@@ -216,7 +232,7 @@ absl::Status OrderLane::Price(int64_t target, int steps, int64_t work) {
     const OrderPool::Entry* const within = all_.Within(target);
     const int64_t fastest = all_.Fastest().forward_time;
     const int64_t known = within != nullptr ? within->forward_time : 2 * fastest;
-    if (known == fastest) break;
+    if (known <= std::max(enough, fastest)) break;
     absl::Status status = prices_->Next(target, known, &order);
     if (!status.ok()) return status;
     all_.Offer(moves_.Cost(order, kNoTarget), moves_.WithoutDead(order));
@@ -273,63 +289,76 @@ absl::Status OrderLane::VaryFrom(int64_t target, int64_t end, ComputeOrder* orde
   return absl::OkStatus();
 }
 
-// The budgets of a search, from the highest down, and how they are dealt.
+// The budgets of a search, from the highest down: what is proven of them and what they get of the work.
 class OrderSearch::Targets {
  public:
   Targets(const OpGraph& graph, const OrderPool& pool, int64_t work,
-          const std::function<absl::Status(double, int64_t)>& after,
           const std::function<int64_t(int64_t)>& least_repeated)
-      : large_(graph.size() > kLarge),
-        count_(large_ ? kTargetsOfLarge : kTargets),
+      : size_(graph.size()),
+        count_(size_ > kHuge    ? kTargetsOfHuge
+               : size_ > kLarge ? kTargetsOfLarge
+                                : kTargets),
         low_(Bytes(pool.entries().front().peak)),
         high_(Bytes(pool.entries().back().peak)),
         work_(work),
-        after_(after),
+        // The fastest order, plain training, runs every forward once.
+        once_(pool.entries().back().forward_time),
+        ideal_time_(graph.ideal_time()),
         pool_(pool),
-        enough_(Index(count_) + 1, 0) {
-    // The fastest order, plain training, runs every forward once.
-    const int64_t once = pool.entries().back().forward_time;
-    for (int i = 1; least_repeated && i <= count_; ++i) {
-      const int64_t repeated = least_repeated(At(i));
-      enough_[Index(i)] =
-          once + repeated + std::min(graph.ideal_time() / kClose, repeated / kCloseToRepeated);
+        repeated_(2 * Index(count_) + 1, 0) {
+    for (int half = 1; least_repeated && half <= 2 * count_; ++half) {
+      repeated_[Index(half)] = least_repeated(At(half));
     }
   }
 
   int count() const { return count_; }
-  int64_t work() const { return work_; }
+  double work() const { return static_cast<double>(work_); }
 
+  // Of the budgets from 1 to 2 * count(), every other one lies between two that are worked on: those are even.
   // From the highest peak down, each the same share below the one before; of smaller graphs a quarter of the
-  // way to equal steps, denser where plain training nearly fits. Halves lie between.
-  int64_t At(double i) const {
-    const double part = i / count_;
+  // way to equal steps, denser where plain training nearly fits; of huge ones equal steps.
+  int64_t At(int half) const {
+    const double part = 0.5 * half / count_;
     const double shares = high_ * FractionPower(low_ / high_, part),
                  steps = high_ + (low_ - high_) * part;
-    return static_cast<int64_t>(large_ ? shares : (3.0 * shares + steps) / 4.0);
+    return static_cast<int64_t>(size_ > kHuge    ? steps
+                                : size_ > kLarge ? shares
+                                                 : (3.0 * shares + steps) / 4.0);
   }
-  // Whether an order is close to what is proven.
-  bool IsClose(int i) const {
-    const size_t within = pool_.Within(At(i));
-    return within > 0 && pool_.entries()[within - 1].forward_time <= enough_[Index(i)];
+  // An order whose forwards take no longer is close to what is proven.
+  int64_t Enough(int half) const {
+    const int64_t repeated = repeated_[Index(half)];
+    return once_ + repeated + std::min(ideal_time_ / kClose, repeated / kCloseToRepeated);
   }
-  // That so much of the work is done, of prices and of all else.
-  absl::Status Tell(int64_t priced, int64_t done, int64_t target) const {
-    if (!after_) return absl::OkStatus();
-    const double whole = static_cast<double>(work_) * (1.0 + kPricing + kFitting);
-    return after_(static_cast<double>(priced + done) / whole, target);
+  bool IsClose(int half) const {
+    const OrderPool::Entry* const within = Within(half);
+    return within != nullptr && within->forward_time <= Enough(half);
+  }
+  // What the budget gets of what it could get, by how far its order may be from the best.
+  double Share(int half) const {
+    const OrderPool::Entry* const within = Within(half);
+    if (within == nullptr) return 1.0;
+    const auto least = static_cast<double>(ideal_time_ + repeated_[Index(half)]);
+    const auto more = static_cast<double>(within->forward_time - once_ - repeated_[Index(half)]);
+    return std::min(std::max(more / least / kWholeShare, kLeastShare), 1.0);
   }
 
  private:
   // A graph without bytes has peaks of 0.
   static double Bytes(int64_t peak) { return static_cast<double>(std::max<int64_t>(peak, 1)); }
+  const OrderPool::Entry* Within(int half) const {
+    const size_t count = pool_.Within(At(half));
+    return count == 0 ? nullptr : &pool_.entries()[count - 1];
+  }
 
-  const bool large_;
+  const int size_;
   const int count_;
   const double low_, high_;
   const int64_t work_;
-  const std::function<absl::Status(double, int64_t)>& after_;
+  const int64_t once_;
+  const int64_t ideal_time_;
   const OrderPool& pool_;
-  std::vector<int64_t> enough_;
+  std::vector<int64_t> repeated_;  // at least, by half; 0 where nothing is proven
 };
 
 void OrderSearch::Offer(const ComputeOrder& order) {
@@ -397,10 +426,10 @@ absl::Status OrderSearch::Round(const std::function<absl::Status(size_t)>& step,
   return status;
 }
 
-absl::Status OrderSearch::Price(const Targets& targets, Lanes* lanes) {
-  const int count = 2 * targets.count();  // halves, too
+absl::Status OrderSearch::Price(const Targets& targets, const After& after, Lanes* lanes) {
+  const int count = 2 * targets.count();
   const int rounds = (count + kLanes - 1) / kLanes;
-  const auto most = static_cast<int64_t>(static_cast<double>(targets.work()) * kPricing);
+  const auto most = static_cast<int64_t>(targets.work() * kPricing);
   const auto done = [lanes] {
     int64_t sum = 0;
     for (const auto& lane : *lanes) sum += lane->priced_work();
@@ -411,71 +440,72 @@ absl::Status OrderSearch::Price(const Targets& targets, Lanes* lanes) {
     const int times = round == 0 ? kFirstPrices : 1;
     const int64_t share =
         std::max<int64_t>(most - done(), 0) / (kLanes * (rounds - round + times - 1));
-    const auto number = [&](size_t lane) { return static_cast<int>(lane) * rounds + round + 1; };
+    const auto half = [&](size_t lane) { return static_cast<int>(lane) * rounds + round + 1; };
     absl::Status status = Round(
         [&](size_t lane) {
-          if (number(lane) > count) return absl::OkStatus();
-          const int64_t target = targets.At(0.5 * number(lane));
-          return (*lanes)[lane]->Price(target, times * kPriceSteps, times * share);
+          if (half(lane) > count) return absl::OkStatus();
+          return (*lanes)[lane]->Price(targets.At(half(lane)), targets.Enough(half(lane)),
+                                       times * kPriceSteps, times * share);
         },
         lanes);
-    for (size_t lane = 0; lane < lanes->size() && number(lane) <= count; ++lane) {
-      if (status.ok()) status = targets.Tell(done(), 0, targets.At(0.5 * number(lane)));
+    for (size_t lane = 0; lane < lanes->size() && half(lane) <= count; ++lane) {
+      if (status.ok() && after) {
+        status = after(kPricing / kAllParts * (round + 1) / rounds, targets.At(half(lane)));
+      }
     }
     if (!status.ok()) return status;
   }
+  parts_done_ = kPricing;
   return absl::OkStatus();
 }
 
-absl::Status OrderSearch::ForTargets(const Targets& targets, double share, Step step,
-                                     Lanes* lanes) {
+absl::Status OrderSearch::ForTargets(const Targets& targets, double part, Step step,
+                                     const After& after, Lanes* lanes) {
   const int rounds = (targets.count() + kLanes - 1) / kLanes;
-  const auto end = static_cast<int64_t>(static_cast<double>(targets.work()) * share);
-  int64_t priced = 0;
-  for (const auto& lane : *lanes) priced += lane->priced_work();
-  const auto done = [&] {
-    int64_t sum = shrinking_;
-    for (const auto& lane : *lanes) sum += lane->work();
-    return sum;
-  };
+  const double each = targets.work() * part / targets.count();
   for (int round = 0; round < rounds; ++round) {
-    const int64_t each = std::max<int64_t>(end - done(), 0) / (kLanes * (rounds - round));
-    const auto number = [&](size_t lane) { return static_cast<int>(lane) * rounds + round + 1; };
+    const auto half = [&](size_t lane) {
+      return 2 * (static_cast<int>(lane) * rounds + round + 1);
+    };
     absl::Status status = Round(
         [&](size_t lane) {
-          const int i = number(lane);
-          if (i > targets.count() || targets.IsClose(i)) return absl::OkStatus();
-          return ((*lanes)[lane].get()->*step)(targets.At(i), each);
+          const int i = half(lane);
+          if (i > 2 * targets.count() || targets.IsClose(i)) return absl::OkStatus();
+          return ((*lanes)[lane].get()->*step)(targets.At(i),
+                                               static_cast<int64_t>(each * targets.Share(i)));
         },
         lanes);
-    for (size_t lane = 0; lane < lanes->size() && number(lane) <= targets.count(); ++lane) {
-      if (status.ok()) status = targets.Tell(priced, done(), targets.At(number(lane)));
+    const double done = parts_done_ + part * (round + 1) / rounds;
+    for (size_t lane = 0; lane < lanes->size() && half(lane) <= 2 * targets.count(); ++lane) {
+      if (status.ok() && after) status = after(done / kAllParts, targets.At(half(lane)));
     }
     if (!status.ok()) return status;
   }
+  parts_done_ += part;
   return absl::OkStatus();
 }
 
-absl::Status OrderSearch::Improve(int64_t work,
-                                  const std::function<absl::Status(double, int64_t)>& after,
+absl::Status OrderSearch::Improve(int64_t work, const After& after,
                                   const std::function<int64_t(int64_t)>& least_repeated) {
-  const int64_t start = moves_.work();
-  absl::Status status = Shrink(work / 16);
+  const bool huge = graph_.size() > kHuge;
+  absl::Status status = huge ? absl::OkStatus() : Shrink(work / 16);
   if (!status.ok()) return status;
-  shrinking_ = moves_.work() - start;
-  const Targets targets(graph_, pool_, work, after, least_repeated);
+  const Targets targets(graph_, pool_, work, least_repeated);
   Lanes lanes;
   for (int i = 0; i < kLanes; ++i) {
     lanes.push_back(
         std::make_unique<OrderLane>(graph_, stop_, &pool_, &unpriced_, most_bytes_ / kLanes / 2));
   }
-  if (graph_.has_backwards()) status = Price(targets, &lanes);
+  if (graph_.has_backwards()) status = Price(targets, after, &lanes);
+  if (huge) return status;
   // What prices choose is close to the bound in most places; where it is not, other ways may be better.
-  if (status.ok()) status = ForTargets(targets, 0.25, &OrderLane::FitNearest, &lanes);
-  if (status.ok()) status = ForTargets(targets, 0.5, &OrderLane::FitFastest, &lanes);
-  if (status.ok()) status = ForTargets(targets, 1.0, &OrderLane::Vary, &lanes);
-  // What varying found for neighbours.
-  if (status.ok()) status = ForTargets(targets, 1.0 + kFitting, &OrderLane::FitNext, &lanes);
+  const std::pair<double, Step> steps[] = {{kFittingNearest, &OrderLane::FitNearest},
+                                           {kFittingFastest, &OrderLane::FitFastest},
+                                           {kVarying, &OrderLane::Vary},
+                                           {kFittingNext, &OrderLane::FitNext}};
+  for (const auto& [part, step] : steps) {
+    if (status.ok()) status = ForTargets(targets, part, step, after, &lanes);
+  }
   return status.ok() && !graph_.has_backwards() ? Loosen(work / kLoosening) : status;
 }
 

@@ -14,13 +14,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "solvers/graph/internal/compute_order.h"
+#include "solvers/graph/internal/order_trials.h"
 #include "solvers/graph/internal/priced_orders.h"
 #include "solvers/solver.h"
 
 namespace stowage {
 
 // Keeps within a number of bytes, but for the lowest peak and the fastest order, which stay: of the
-// others, those go first that are the least faster, by their share, than the next lower peak's.
+// others, those go first that are worth the least for their bytes.
 class OrderPool {
  public:
   struct Entry {
@@ -44,7 +45,7 @@ class OrderPool {
  private:
   // Of all orders.
   int64_t TotalBytes() const;
-  void DropLeastGain();
+  void DropLeastWorth();
 
   int64_t most_bytes_;
   std::vector<Entry> entries_;
@@ -78,13 +79,14 @@ class OrderMoves {
     return profile_.order;
   }
   // Computes and edges replayed so far, and what else was looked at, as far as it takes as long.
-  int64_t work() const { return evaluator_.work() + looked_at_ / kLooksPerStep; }
+  int64_t work() const { return evaluator_.work() + trials_.work() + looked_at_ / kLooksPerStep; }
   // CANCELLED, DEADLINE_EXCEEDED. To be called again within some milliseconds of work.
   absl::Status Poll();
 
  private:
   // To look at a compute takes an eighth of what it takes to replay it.
   static constexpr int64_t kLooksPerStep = 8;
+  static constexpr size_t kBlock = 64;
 
   // A forward that could be put in before a compute.
   struct Candidate {
@@ -98,6 +100,8 @@ class OrderMoves {
   // Bytes that leave the overload when so many are dropped between two computes; at most.
   double GainBetween(int from, int to, int64_t bytes) const;
   void FindCandidates();
+  // The last life of the output that began before a compute; null if none did. O(log lives).
+  const OrderProfile::Life* LifeBefore(int vertex, int at);
   bool IsLive(int vertex, int at);
   // What must be computed before `at` for `vertex` to be: itself, and with it the inputs that are
   // not held then, in program order.
@@ -114,6 +118,10 @@ class OrderMoves {
     double rate;
   };
 
+  // What is changed from now on is the profile's order.
+  void StartTrials(const OrderCost& cost, int64_t target);
+  // Its cost but the peak.
+  OrderCost CostWith(const Insertion& insertion, int64_t target);
   void Apply(std::vector<const Insertion*> insertions, ComputeOrder* order);
   absl::Status RankCandidates();
   void Replay(Insertion insertion, int64_t target, const OrderCost& cost,
@@ -132,6 +140,7 @@ class OrderMoves {
   std::pair<int, int> Range(const Places& places, int index);
   // Moves the compute at `index` if that helps.
   bool MoveOne(const Places& places, int index, int64_t target, OrderCost* cost);
+  void FindBlocks();
   // Whether the memory that the repeat at `index` saves may be there; true says little.
   bool MayRetain(int64_t target, size_t index);
   // Indices of the repeats that may be taken out, the most promising first.
@@ -143,8 +152,11 @@ class OrderMoves {
   int64_t polled_ = 0;     // work at the last poll
   int64_t looked_at_ = 0;  // computes, edges and lives, besides those replayed
   OrderProfile profile_;
-  std::vector<int64_t> over_sum_;  // prefix sums of the overload
-  std::vector<int> over_count_;    // and of the computes that are over
+  OrderTrials trials_;
+  bool try_parts_ = false;             // trials_ can tell
+  std::vector<int64_t> over_sum_;      // prefix sums of the overload
+  std::vector<int> over_count_;        // and of the computes that are over
+  std::vector<int64_t> most_running_;  // of each block of so many computes
   std::vector<Candidate> candidates_;
   std::vector<bool> in_closure_;
   std::vector<int> left_out_;  // by vertex: how many of its next forwards Apply leaves out
@@ -159,9 +171,10 @@ class OrderLane {
   OrderLane(const OpGraph& graph, const StopToken* stop, const OrderPool* all,
             const OrderPool* unpriced, int64_t most_bytes);
 
-  // Offers the orders that prices of memory choose, at most `steps` of them. Of graphs with backwards. Looks at about
-  // `work` computes and edges. CANCELLED, DEADLINE_EXCEEDED; the same for all below.
-  absl::Status Price(int64_t target, int steps, int64_t work);
+  // Offers the orders that prices of memory choose, at most `steps` of them, until the forwards of one within the target
+  // take `enough` at most. Of graphs with backwards. Looks at about `work` computes and edges. CANCELLED,
+  // DEADLINE_EXCEEDED; the same for all below.
+  absl::Status Price(int64_t target, int64_t enough, int steps, int64_t work);
   // Makes two orders fit that no prices chose: the one of the next higher peak, and the fastest within the target.
   absl::Status FitNearest(int64_t target, int64_t work);
   // Makes the order of the next higher peak fit, whoever chose it.
@@ -173,9 +186,8 @@ class OrderLane {
 
   // Offers the pools what it has found since the last time.
   void MoveTo(OrderPool* all, OrderPool* unpriced);
-  // Computes and edges looked at so far, by prices alone and by all else.
+  // Computes and edges looked at so far by prices.
   int64_t priced_work() const { return prices_ ? prices_->work() : 0; }
-  int64_t work() const { return moves_.work(); }
 
  private:
   // The orders of the search and its own.
@@ -221,12 +233,15 @@ class OrderSearch {
   // A proposal. Its first runs must follow their inputs. Ignored if it does not keep gradient sums.
   void Offer(const ComputeOrder& order);
 
+  // Is told of the share of the search that is done, and of a budget that was worked on. The search ends with its error.
+  using After = std::function<absl::Status(double, int64_t)>;
+
   // Improves what there is, for budgets between the least peak there is, or below, and the highest.
-  // Spends about `work` computes and edges. After each budget `after` is told the share of the work
-  // that is done, and the budget; it may be empty. The search ends with an error of it. `least_repeated`
-  // says what forwards take at least beyond running once, within a budget; budgets at which an order is
-  // close to that get no more work. It may be empty. Both are called on the calling thread.
-  absl::Status Improve(int64_t work, const std::function<absl::Status(double, int64_t)>& after,
+  // Spends some `work` computes and edges at most. `after` may be empty. `least_repeated`
+  // says what forwards take at least beyond running once, within a budget: the closer to it an order is, the less work
+  // its budget gets. It may be empty. Both are called on the calling thread. Graphs of more than 5,000 vertices get
+  // orders by prices alone.
+  absl::Status Improve(int64_t work, const After& after,
                        const std::function<int64_t(int64_t)>& least_repeated = nullptr);
 
   const OrderPool& pool() const { return pool_; }
@@ -238,8 +253,10 @@ class OrderSearch {
   class Targets;
 
   // Neighbouring targets are one lane's. A round works at one target of each lane; after it the pools have what all found.
-  absl::Status Price(const Targets& targets, Lanes* lanes);
-  absl::Status ForTargets(const Targets& targets, double share, Step step, Lanes* lanes);
+  absl::Status Price(const Targets& targets, const After& after, Lanes* lanes);
+  // At every target, with its share of this part of the work.
+  absl::Status ForTargets(const Targets& targets, double part, Step step, const After& after,
+                          Lanes* lanes);
   // Calls `step` with every lane, and takes what they find, in their order.
   absl::Status Round(const std::function<absl::Status(size_t)>& step, Lanes* lanes);
   absl::Status Shrink(int64_t work);
@@ -252,7 +269,7 @@ class OrderSearch {
   const int threads_;
   const int64_t most_bytes_;
   OrderMoves moves_;
-  int64_t shrinking_ = 0;  // work of Shrink
+  double parts_done_ = 0.0;  // of the work
   OrderPool pool_;
   OrderPool unpriced_;  // until variation without what prices chose
 };

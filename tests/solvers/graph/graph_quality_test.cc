@@ -15,6 +15,7 @@
 #include "solvers/schedule/gradient_sums.h"
 #include "solvers/schedule/graph_liveness.h"
 #include "solvers/schedule/instance.h"
+#include "solvers/schedule/lower_bound.h"
 #include "solvers/zoo/network_graph.h"
 #include "solvers/zoo/networks.h"
 #include "tests/solvers/graph_file.h"
@@ -152,6 +153,30 @@ TEST(GraphQuality, NeverSlowerThanChainSolversAndCheckpointsOnResNet) {
   ExpectNeverSlowerThanItsCheckpoints(graph, frontier);
   const Frontier chain = *NonPersistentSolver().SolveFrontier(Linearize(graph)->chain, {});
   EXPECT_LE(frontier.points().front().peak, chain.points().front().peak);
+}
+
+// Of more vertices than the moves are for: prices alone choose. A compact frontier has few points beside the long
+// schedules of the least budgets.
+TEST(GraphQuality, PlansADecoderOfThreeHundredLayersCloseToItsBound) {
+  DecoderOptions options;
+  options.layers = 300;
+  const absl::StatusOr<Graph> graph = GraphOf(*MakeDecoder(options), ModelledV100());
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  ASSERT_GT(graph->size(), 5000);
+  const Instance instance = Instance(*graph).Remembering();
+  SolveOptions solve;
+  solve.threads = 2;
+  const absl::StatusOr<Frontier> frontier = OrderSearchSolver().SolveFrontier(instance, solve);
+  ASSERT_TRUE(frontier.ok()) << frontier.status();
+  const double peak = static_cast<double>(instance.store_all()->peak.value());
+  for (const double share : {0.3, 0.5, 0.7, 0.9}) {
+    const Bytes budget(static_cast<int64_t>(peak * share));
+    const Frontier::Point* const point = frontier->At(budget);
+    ASSERT_NE(point, nullptr) << share;
+    EXPECT_LE(static_cast<double>(point->makespan.value()),
+              1.02 * static_cast<double>(StrongestMakespanLowerBound(instance, budget).value()))
+        << share;
+  }
 }
 
 }  // namespace
