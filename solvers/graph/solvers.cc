@@ -194,9 +194,16 @@ class Solving {
     search_.Offer(StoreAllOrder(ops_));
     // What follows splits the step into forwards and backwards.
     if (!ops_.has_backwards()) return absl::OkStatus();
+    // Before what takes long, so that most of the gain is there early.
+    absl::Status status =
+        search_.Sketch(PeakLowerBound(folded_.graph).value(), [this](double, int64_t target) {
+          const absl::Status validated = ValidateWithin(target);
+          return validated.ok() ? TellBest() : validated;
+        });
+    if (!status.ok()) return status;
     search_.Offer(OutputByOutputOrder(ops_, false));
     search_.Offer(OutputByOutputOrder(ops_, true));
-    absl::Status status = ProposeCheckpoints();
+    status = ProposeCheckpoints();
     if (status.ok()) status = ProposeLinearized();
     if (status.ok() && ops_.size() <= kMostStages) status = ProposeCuts(ops_.size());
     for (const int stages : {kCoarse, kCoarsest}) {

@@ -13,7 +13,7 @@ namespace stowage {
 namespace {
 
 // Of a graph: its schedules are long.
-constexpr size_t kMostGraphPoints = 12;
+constexpr size_t kMostGraphPoints = 11;
 
 // Numbers schedules as they come, equal ones alike.
 class ScheduleNumbers {

@@ -88,6 +88,9 @@ constexpr double kLeastShare = 0.05;
 // times as many steps.
 constexpr int kLanes = 8;
 constexpr int kFirstPrices = 8;
+// Of a sketch: budgets of a lane, and how often prices change for each.
+constexpr int kSketched = 2;
+constexpr int kSketchSteps = 24;
 // Parts of the ideal time, and of what is proven to run again: orders this close to what is proven are not improved.
 constexpr int64_t kClose = 1000;
 constexpr int64_t kCloseToRepeated = 100;
@@ -485,17 +488,44 @@ absl::Status OrderSearch::ForTargets(const Targets& targets, double part, Step s
   return absl::OkStatus();
 }
 
+OrderSearch::Lanes OrderSearch::MakeLanes() const {
+  Lanes lanes;
+  for (int i = 0; i < kLanes; ++i) {
+    lanes.push_back(
+        std::make_unique<OrderLane>(graph_, stop_, &pool_, &unpriced_, most_bytes_ / kLanes / 2));
+  }
+  return lanes;
+}
+
+absl::Status OrderSearch::Sketch(int64_t least_peak, const After& after) {
+  Lanes lanes = MakeLanes();
+  const auto high = static_cast<double>(pool_.entries().back().peak);
+  const double step = (high - static_cast<double>(least_peak)) / (kLanes * kSketched);
+  for (int round = 0; round < kSketched; ++round) {
+    const auto target = [&](size_t lane) {
+      return static_cast<int64_t>(high - step * (static_cast<int>(lane) * kSketched + round + 1));
+    };
+    absl::Status status = Round(
+        [&](size_t lane) {
+          return lanes[lane]->Price(target(lane), /*enough=*/0, kSketchSteps,
+                                    std::numeric_limits<int64_t>::max() / 2);
+        },
+        &lanes);
+    for (size_t lane = 0; lane < lanes.size(); ++lane) {
+      if (status.ok() && after) status = after(0.0, target(lane));
+    }
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status OrderSearch::Improve(int64_t work, const After& after,
                                   const std::function<int64_t(int64_t)>& least_repeated) {
   const bool huge = graph_.size() > kHuge;
   absl::Status status = huge ? absl::OkStatus() : Shrink(work / 16);
   if (!status.ok()) return status;
   const Targets targets(graph_, pool_, work, least_repeated);
-  Lanes lanes;
-  for (int i = 0; i < kLanes; ++i) {
-    lanes.push_back(
-        std::make_unique<OrderLane>(graph_, stop_, &pool_, &unpriced_, most_bytes_ / kLanes / 2));
-  }
+  Lanes lanes = MakeLanes();
   if (graph_.has_backwards()) status = Price(targets, after, &lanes);
   if (huge) return status;
   // What prices choose is close to the bound in most places; where it is not, other ways may be better.

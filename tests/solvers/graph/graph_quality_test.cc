@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <vector>
 
 #include "solvers/chain/solvers.h"
 #include "solvers/graph/checkpoint_solver.h"
+#include "solvers/graph/fold.h"
 #include "solvers/graph/internal/compute_order.h"
 #include "solvers/graph/internal/order_search.h"
 #include "solvers/graph/internal/proposals.h"
@@ -176,6 +178,43 @@ TEST(GraphQuality, PlansADecoderOfThreeHundredLayersCloseToItsBound) {
     EXPECT_LE(static_cast<double>(point->makespan.value()),
               1.02 * static_cast<double>(StrongestMakespanLowerBound(instance, budget).value()))
         << share;
+  }
+}
+
+// A few steps of prices are most of what the whole search gains, where memory is half of plain training's and more.
+TEST(GraphQuality, ASketchIsCloseToTheBound) {
+  for (const char* const name : {"inception_v3", "densenet121", "resnet50"}) {
+    NetworkOptions options;
+    options.name = name;
+    options.batch = 32;
+    const absl::StatusOr<Graph> graph = GraphOf(*MakeNetwork(options), ModelledV100());
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    const absl::StatusOr<FoldedGraph> folded = FoldAliases(*graph);
+    ASSERT_TRUE(folded.ok()) << folded.status();
+    const OpGraph ops(folded->graph, GradientSums(*graph, folded->members));
+    OrderSearch search(ops, SolveContext());
+    search.Offer(StoreAllOrder(ops));
+    const auto plain = search.pool().entries().back();
+    std::vector<int64_t> told;
+    const absl::Status sketched =
+        search.Sketch(PeakLowerBound(folded->graph).value(), [&told](double, int64_t budget) {
+          told.push_back(budget);
+          return absl::OkStatus();
+        });
+    ASSERT_TRUE(sketched.ok()) << sketched;
+    EXPECT_EQ(told.size(), 16u);
+    const Instance instance(*graph);
+    for (const int64_t share : {50, 60, 70, 80, 90}) {
+      const int64_t budget = plain.peak / 100 * share;
+      const size_t within = search.pool().Within(budget);
+      ASSERT_GT(within, 0u) << name << " at " << share;
+      const Nanos makespan =
+          instance.ideal_time() +
+          Nanos(search.pool().entries()[within - 1].forward_time - plain.forward_time);
+      EXPECT_LE(static_cast<double>(makespan.value()),
+                1.05 * static_cast<double>(MakespanLowerBound(instance, Bytes(budget)).value()))
+          << name << " at " << share;
+    }
   }
 }
 
