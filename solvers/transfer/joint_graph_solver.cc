@@ -28,6 +28,8 @@ constexpr int64_t kFirstBudgets = 6;
 constexpr int64_t kMostOffered = 24000000;
 constexpr int64_t kMostRetained = 6000000;
 constexpr int64_t kMostRepeated = 3000000;
+// Of the ideal time: schedules this close to what is proven are not improved.
+constexpr int64_t kClose = 1000;
 // Shares of the work done, about.
 constexpr double kLinearized = 0.1;
 constexpr double kOrders = 0.7;
@@ -39,7 +41,7 @@ class Solving {
  public:
   // `most`: budgets of the grids beyond it are left out.
   Solving(const Instance& instance, Bytes most, const SolveContext& context)
-      : instance_(instance),
+      : instance_(instance.Remembering()),
         most_(most),
         context_(context),
         store_all_(instance.store_all_schedule()),
@@ -109,6 +111,7 @@ class Solving {
     for (size_t b = 0; status.ok() && b < search.bests().size(); ++b) {
       context_.Report(kOffered + (1.0 - kOffered) * static_cast<double>(b) /
                                      static_cast<double>(search.bests().size()));
+      if (IsClose(search.bests()[b])) continue;
       status = search.OfferThoroughly(store_all_, b);
       if (status.ok()) status = search.Retain(b, kMostRetained / kJointBudgets);
       if (status.ok()) status = search.Repeat(b, kMostRepeated / kJointBudgets);
@@ -116,6 +119,12 @@ class Solving {
     }
     Keep(search);
     return status;
+  }
+
+  // What is left to gain is not worth the work.
+  bool IsClose(const TransferSearch::Best& best) const {
+    return best.found() && best.makespan <= StrongestMakespanLowerBound(instance_, best.budget) +
+                                                Nanos(instance_.ideal_time().value() / kClose);
   }
 
   // No points where a chain of the graph would be too large for one.

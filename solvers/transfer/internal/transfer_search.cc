@@ -22,6 +22,8 @@
 namespace stowage {
 namespace {
 
+constexpr Bytes kMostStatesOfDynProg{int64_t{16} << 20};
+
 // `before`: by instruction, the one before which it is to come; itself where it stays. Those that go to
 // one place keep their order. O(n log n).
 Schedule WithMoved(const Schedule& schedule, const std::vector<size_t>& before) {
@@ -372,7 +374,7 @@ absl::Status TransferSearch::OfferAt(const Offered& offered, Best* best) {
   absl::Status status;
   for (const ComputeTrace& trace : offered.traces) {
     if (status.ok() && MayBeat(offered, *best))
-      status = OfferWith(offered, trace, GreedyOffload(), best);
+      status = OfferWith(offered, trace, GreedyOffload(), context_, best);
   }
   return status;
 }
@@ -382,7 +384,11 @@ absl::Status TransferSearch::OfferThoroughly(const Schedule& compute, size_t bud
   if (!offered.ok()) return absl::InternalError(offered.status().message());
   Best* best = &bests_[budget];
   if (!MayBeat(*offered, *best)) return absl::OkStatus();
-  absl::Status status = OfferWith(*offered, offered->traces.front(), DynProgOffload(), best);
+  // Its time grows with the square of the states that it may keep. There are many budgets to search at.
+  const SolveContext bounded =
+      context_.WithMemory(std::min(context_.memory(), kMostStatesOfDynProg));
+  absl::Status status =
+      OfferWith(*offered, offered->traces.front(), DynProgOffload(), bounded, best);
   Report(*best);
   return status;
 }
@@ -401,13 +407,14 @@ bool TransferSearch::MayBeat(const Offered& offered, const Best& best) const {
 }
 
 absl::Status TransferSearch::OfferWith(const Offered& offered, const ComputeTrace& trace,
-                                       const OffloadStrategy& strategy, Best* best) {
+                                       const OffloadStrategy& strategy, const SolveContext& context,
+                                       Best* best) {
   absl::Status status = poll_.Spend(WorkOf(offered.compute));
   if (!status.ok()) return status;
   const absl::StatusOr<TraceProblem> problem = MakeTraceProblem(trace, link(), best->budget);
   // Copies that take longer than times can say are no way.
   if (!problem.ok()) return absl::OkStatus();
-  const absl::StatusOr<OffloadPlan> plan = strategy.Solve(problem->problem, context_);
+  const absl::StatusOr<OffloadPlan> plan = strategy.Solve(problem->problem, context);
   if (!plan.ok()) return plan.status();
   if (plan->status != PlanStatus::kFound) return absl::OkStatus();
   // The schedule may be faster than the timeline: its copies start as soon as they can.

@@ -123,7 +123,7 @@ class TransferSearch {
   // What `best` has on the host and may be made again, of least time per byte first.
   absl::StatusOr<std::vector<ComputeTrace::Tensor>> FindOffloaded(const Best& best) const;
   absl::Status OfferWith(const Offered& offered, const ComputeTrace& trace,
-                         const OffloadStrategy& strategy, Best* best);
+                         const OffloadStrategy& strategy, const SolveContext& context, Best* best);
   // Keeps a schedule with transfers if it is faster.
   absl::Status Take(Schedule schedule, const Schedule& compute, Best* best);
   bool MayBeat(const Offered& offered, const Best& best) const;
