@@ -75,6 +75,8 @@ class BestWithin {
 // Computes and edges replayed: some 8 ns each.
 constexpr int64_t kWorkPerVertex = 600000;
 constexpr int64_t kMaxWork = 1000000000;
+// A sketch takes a hundredth, but for graphs of tens of thousands of vertices, of which it may have such a part.
+constexpr int64_t kSketchOfWork = 10;
 // Of the exhaustive search on small graphs.
 constexpr int64_t kMaxLabels = 1 << 20;
 // A chain solver proposes at most so many computes for the search.
@@ -155,10 +157,12 @@ class Solving {
     return absl::OkStatus();
   }
 
+  int64_t Work() const { return std::min(kWorkPerVertex * ops_.size(), kMaxWork); }
+
   absl::Status Improve() {
     const SolveContext rest = context_.Part(kProposing, 1.0);
     return search_.Improve(
-        std::min(kWorkPerVertex * ops_.size(), kMaxWork),
+        Work(),
         [&](double share, int64_t target) {
           rest.Report(share);
           absl::Status status = ValidateWithin(target);
@@ -195,11 +199,11 @@ class Solving {
     // What follows splits the step into forwards and backwards.
     if (!ops_.has_backwards()) return absl::OkStatus();
     // Before what takes long, so that most of the gain is there early.
-    absl::Status status =
-        search_.Sketch(PeakLowerBound(folded_.graph).value(), [this](double, int64_t target) {
-          const absl::Status validated = ValidateWithin(target);
-          return validated.ok() ? TellBest() : validated;
-        });
+    absl::Status status = search_.Sketch(PeakLowerBound(folded_.graph).value(),
+                                         Work() / kSketchOfWork, [this](double, int64_t target) {
+                                           const absl::Status validated = ValidateWithin(target);
+                                           return validated.ok() ? TellBest() : validated;
+                                         });
     if (!status.ok()) return status;
     search_.Offer(OutputByOutputOrder(ops_, false));
     search_.Offer(OutputByOutputOrder(ops_, true));

@@ -497,7 +497,7 @@ OrderSearch::Lanes OrderSearch::MakeLanes() const {
   return lanes;
 }
 
-absl::Status OrderSearch::Sketch(int64_t least_peak, const After& after) {
+absl::Status OrderSearch::Sketch(int64_t least_peak, int64_t work, const After& after) {
   Lanes lanes = MakeLanes();
   const auto high = static_cast<double>(pool_.entries().back().peak);
   const double step = (high - static_cast<double>(least_peak)) / (kLanes * kSketched);
@@ -508,7 +508,7 @@ absl::Status OrderSearch::Sketch(int64_t least_peak, const After& after) {
     absl::Status status = Round(
         [&](size_t lane) {
           return lanes[lane]->Price(target(lane), /*enough=*/0, kSketchSteps,
-                                    std::numeric_limits<int64_t>::max() / 2);
+                                    work / (kLanes * kSketched));
         },
         &lanes);
     for (size_t lane = 0; lane < lanes.size(); ++lane) {

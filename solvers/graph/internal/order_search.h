@@ -238,8 +238,8 @@ class OrderSearch {
 
   // Offers what prices choose after a few steps, for some budgets between `least_peak` and plain training's peak: plans
   // as good as to a few per cent, in a fraction of the time of all else. Plain training must have been offered. Of
-  // graphs with backwards.
-  absl::Status Sketch(int64_t least_peak, const After& after);
+  // graphs with backwards. Spends some `work` computes and edges at most.
+  absl::Status Sketch(int64_t least_peak, int64_t work, const After& after);
 
   // Improves what there is, for budgets between the least peak there is, or below, and the highest.
   // Spends some `work` computes and edges at most. `after` may be empty. `least_repeated`

@@ -195,12 +195,13 @@ TEST(GraphQuality, ASketchIsCloseToTheBound) {
     OrderSearch search(ops, SolveContext());
     search.Offer(StoreAllOrder(ops));
     const auto plain = search.pool().entries().back();
+    constexpr int64_t kWork = 100000000;
     std::vector<int64_t> told;
-    const absl::Status sketched =
-        search.Sketch(PeakLowerBound(folded->graph).value(), [&told](double, int64_t budget) {
-          told.push_back(budget);
-          return absl::OkStatus();
-        });
+    const absl::Status sketched = search.Sketch(PeakLowerBound(folded->graph).value(), kWork,
+                                                [&told](double, int64_t budget) {
+                                                  told.push_back(budget);
+                                                  return absl::OkStatus();
+                                                });
     ASSERT_TRUE(sketched.ok()) << sketched;
     EXPECT_EQ(told.size(), 16u);
     const Instance instance(*graph);
