@@ -75,7 +75,7 @@ class BestWithin {
 // Computes and edges replayed: some 8 ns each.
 constexpr int64_t kWorkPerVertex = 600000;
 constexpr int64_t kMaxWork = 1000000000;
-// A sketch takes a hundredth, but for graphs of tens of thousands of vertices, of which it may have such a part.
+// A sketch may take one part of so many. It takes less, but for graphs of tens of thousands of vertices.
 constexpr int64_t kSketchOfWork = 10;
 // Of the exhaustive search on small graphs.
 constexpr int64_t kMaxLabels = 1 << 20;

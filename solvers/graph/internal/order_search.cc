@@ -61,12 +61,14 @@ namespace {
 
 constexpr int64_t kNoTarget = std::numeric_limits<int64_t>::max();
 // Budgets that are worked on; fewer on graphs where each of them takes much of the work. The moves replay whole orders
-// again and again, which is too much for huge graphs: prices alone choose there.
+// again and again, which is too much for huge graphs: prices alone choose there. Compute DAGs have no prices; the largest
+// are left as they are.
 constexpr int kTargets = 64;
 constexpr int kTargetsOfLarge = 48;
 constexpr int kTargetsOfHuge = 24;
 constexpr int kLarge = 512;
 constexpr int kHuge = 5000;
+constexpr int kLargestDag = 20000;
 // A part of the work for what lies between them, beyond the rest.
 constexpr int64_t kLoosening = 16;
 // Prices change at most so often for a target, and for one between it and the one before; they take this share of the
@@ -94,6 +96,8 @@ constexpr int kSketchSteps = 24;
 // Parts of the ideal time, and of what is proven to run again: orders this close to what is proven are not improved.
 constexpr int64_t kClose = 1000;
 constexpr int64_t kCloseToRepeated = 100;
+
+bool IsHuge(const OpGraph& graph) { return graph.has_backwards() && graph.size() > kHuge; }
 
 // Fits better: within the target, then faster, then of a lower peak.
 bool Better(const OrderCost& a, const OrderCost& b) {
@@ -298,7 +302,8 @@ class OrderSearch::Targets {
   Targets(const OpGraph& graph, const OrderPool& pool, int64_t work,
           const std::function<int64_t(int64_t)>& least_repeated)
       : size_(graph.size()),
-        count_(size_ > kHuge    ? kTargetsOfHuge
+        huge_(IsHuge(graph)),
+        count_(huge_            ? kTargetsOfHuge
                : size_ > kLarge ? kTargetsOfLarge
                                 : kTargets),
         low_(Bytes(pool.entries().front().peak)),
@@ -324,7 +329,7 @@ class OrderSearch::Targets {
     const double part = 0.5 * half / count_;
     const double shares = high_ * FractionPower(low_ / high_, part),
                  steps = high_ + (low_ - high_) * part;
-    return static_cast<int64_t>(size_ > kHuge    ? steps
+    return static_cast<int64_t>(huge_            ? steps
                                 : size_ > kLarge ? shares
                                                  : (3.0 * shares + steps) / 4.0);
   }
@@ -355,6 +360,7 @@ class OrderSearch::Targets {
   }
 
   const int size_;
+  const bool huge_;
   const int count_;
   const double low_, high_;
   const int64_t work_;
@@ -521,7 +527,8 @@ absl::Status OrderSearch::Sketch(int64_t least_peak, int64_t work, const After& 
 
 absl::Status OrderSearch::Improve(int64_t work, const After& after,
                                   const std::function<int64_t(int64_t)>& least_repeated) {
-  const bool huge = graph_.size() > kHuge;
+  if (!graph_.has_backwards() && graph_.size() > kLargestDag) return absl::OkStatus();
+  const bool huge = IsHuge(graph_);
   absl::Status status = huge ? absl::OkStatus() : Shrink(work / 16);
   if (!status.ok()) return status;
   const Targets targets(graph_, pool_, work, least_repeated);
