@@ -131,6 +131,9 @@ class Book:
         self.on_trial = False  # no step by what the record says has ended yet
         self.steps = _steps.Steps(_steps.each_block(length), length)
         self.warm: Set[Any] = set()  # kinds of calls that were measured
+        self.alike: Optional[List[int]] = None  # by block: the first of those that take the same, as far as is known
+        self.is_by_likeness = False  # no step has shown yet that they do
+        self._taken: Dict[Any, Tuple[BlockCosts, List[int]]] = {}  # by blocks that are alike, and what they are given
         self._device = device
         self._head: Optional[Tuple[int, int, int]] = None
         self._head_may_grow = True  # until it was measured
@@ -164,6 +167,40 @@ class Book:
 
     # ---------------------------------------------------------------- what was measured
 
+    def alike_now(self) -> List[int]:
+        """By block, the first one that was measured with the same arguments and took the same bytes. Two of them that are of
+        one kind take the same when they are given something else."""
+        first: Dict[str, int] = {}
+        alike = []
+        for block, stage in enumerate(self.stages):
+            costs = {name: value for name, value in (stage or {}).items() if name != "name" and not name.endswith("_ns")}
+            sizes = [kind.get(f"block {block}", 0) for kind in (self._early, self._staying)]
+            alike.append(first.setdefault(repr((sorted(costs.items()), sizes, self._arguments[block])), block))
+        return alike
+
+    def costs_by_likeness(self, block: int, kind: Any) -> Optional[Tuple[BlockCosts, List[int]]]:
+        """What measure_block has found of a block that is alike, of this kind."""
+        found = None if self.alike is None else self._taken.get((self.alike[block], kind))
+        if found is None:
+            return None
+        self.is_by_likeness = True
+        costs, changed = found
+        return costs._replace(stage={**costs.stage, "name": f"block {block}"}), changed
+
+    def unlike(self, peak_bytes: int, plan: Plan) -> Optional[str]:
+        """After a step by the plan: in words, whether blocks that were taken for alike are not."""
+        if not self.is_by_likeness:
+            return None
+        self.is_by_likeness = False
+        if peak_bytes <= plan.peak_bytes:
+            return None
+        return f"a step takes {peak_bytes} bytes, predicted {plan.peak_bytes} by what blocks like these take"
+
+    def note_costs(self, block: int, kind: Any, costs: BlockCosts, changed: List[int]) -> None:
+        self.warm.add(kind)
+        if self.alike is not None:
+            self._taken[self.alike[block], kind] = costs._replace(stage=dict(costs.stage)), changed
+
     def knows(self, block: int, arguments: Tuple[Any, ...]) -> bool:
         """Whether the block was measured with these arguments, or with some of which none is smaller."""
         known = self._known[block]
@@ -179,6 +216,7 @@ class Book:
 
     def widen(self) -> None:
         """A block is given larger arguments than any that were measured: it and those behind it are measured in this step."""
+        self.alike, self._taken = self.alike_now(), {}
         self.is_widened = self._head_may_grow = True
         self.was_watched = self.was_checked = False
         self._side_gradients = {}

@@ -30,6 +30,7 @@ from stowage.errors import ExecutionError, Infeasible, InvalidArgument, StowageE
 from stowage.planning import Budget, Plan, Profile
 
 if TYPE_CHECKING:
+    from stowage._measuring import BlockCosts
     from stowage._ranks import Ranks
     from stowage.rpc import PlanService
 
@@ -286,8 +287,11 @@ class Chain:
         if book is None or (ranks is not None and ranks.measuring):
             if book is None and len(self.books) >= MOST_SHAPES:
                 del self.books[next(iter(self.books))]
-            before = self._drifted.pop(shape, None) or book
+            drifted = self._drifted.pop(shape, None)
+            before = drifted or book
+            alike = self._alike(shape) if drifted is None else None
             book = self.books[shape] = self._new_book(inputs)
+            book.alike = alike
             if before is not None:
                 book.replans, book.out_of_memory = before.replans, before.out_of_memory
                 book.at_most_bytes, book.reduced_bytes = before.at_most_bytes, before.reduced_bytes
@@ -331,6 +335,14 @@ class Chain:
         if self._by_larger[shape] == 1:
             self._note("by larger", "a batch of a new shape trains by the plan for a larger one")
         return min(larger, key=lambda of: sum(size.numel() for size, _, _ in of[0]))[1]
+
+    def _alike(self, shape: Any) -> Optional[List[int]]:
+        """Which blocks took the same in batches of another shape, in the same modes."""
+        if self.ranks is not None and (self.ranks.one_schedule or self.ranks.replanning or self._kept):
+            return None  # what communicates is measured on all ranks, or on none
+        others = [book for known, book in self.books.items() if known[1:] == shape[1:] and book.serves_smaller]
+        others = [book for book in others if book.was_watched]
+        return others[-1].alike_now() if others else None
 
     def _new_book(self, inputs: List[Any], key: Optional[str] = None) -> Book:
         self._watch_parameters()
@@ -515,11 +527,7 @@ class Chain:
             run.book.between_measured(block, call, made_between)
         buffers = list(call.module.buffers())
         with self.inside(), gathered_whole(call.module):
-            listening = None if self.ranks is None else self.ranks.listening(call.module)
-            kind = _measuring.kind_of(call)
-            rounds = 1 if kind in run.book.warm else _measuring.ROUNDS
-            costs, changed = _measuring.measure_block(call, run.given, f"block {block}", buffers, listening, rounds)
-            run.book.warm.add(kind)
+            costs, changed = self._measure(run, block, call, buffers)
         if block == 1 or run.is_widening:
             self._note("measured", f"block {block}" if run.is_widening else f"{self.length} blocks, in this step")
         self._note_state(id(call.module), changed)
@@ -534,6 +542,17 @@ class Chain:
             run.go_on_by(run.book.steps)
             if self._host_bytes:
                 self._say(f"block {block} is kept ({costs.kept_because}): nothing goes to the host")
+
+    def _measure(self, run: Run, block: int, call: Call, buffers: List[torch.Tensor]) -> Tuple[BlockCosts, List[int]]:
+        book, kind = run.book, _measuring.kind_of(call)
+        known = book.costs_by_likeness(block, kind)
+        if known is not None:
+            return known
+        listening = None if self.ranks is None else self.ranks.listening(call.module)
+        rounds = 1 if kind in book.warm or book.alike is not None else _measuring.ROUNDS
+        costs, changed = _measuring.measure_block(call, run.given, f"block {block}", buffers, listening, rounds)
+        book.note_costs(block, kind, costs, changed)
+        return costs, changed
 
     def _note_state(self, module_id: int, changed: Iterable[int]) -> None:
         known = self._state.setdefault(module_id, [])
@@ -609,8 +628,10 @@ class Chain:
             self._check_record(book, peak_bytes)
         if planned and book.report is not None:
             book.report.add(time_ns, peak_bytes, self.copied, self.notes.append)
-        if planned and self.device.measures_each_step and book.plan is not None:
-            drifted = book.drift.add(time_ns, peak_bytes, book.plan)
+        if planned and book.plan is not None:
+            drifted = book.unlike(peak_bytes, book.plan)
+            if drifted is None and self.device.measures_each_step:
+                drifted = book.drift.add(time_ns, peak_bytes, book.plan)
             if drifted is not None:
                 self._note_drift(book, drifted)
 

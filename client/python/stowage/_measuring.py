@@ -23,7 +23,7 @@ from typing import (
 import torch
 
 from stowage._device import Device, own_bytes
-from stowage._run import Call, Stop, _no_unpack, _Other, _Plain, restored, saved_tensors_hooks
+from stowage._run import Call, _no_unpack, _Other, _Plain, restored, saved_tensors_hooks
 from stowage._versions import leaves_of, queue_callback, storage_id, tensors_left_in
 from stowage.errors import ExecutionError
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from stowage._chain import Chain
     from stowage._ranks import Listening
 
-ROUNDS = 2  # the first warms up; of a block like one that was measured there is one
+ROUNDS = 2  # the first warms up; of a block like one that was measured, or that was measured with others, there is one
 # Of a block's parameters whose gradients are taken out as soon as they are whole, by hooks in each step; smaller ones' are
 # after the block's backward.
 LEAST_WATCHED_BYTES = 1 << 16
@@ -47,14 +47,14 @@ class Window(NamedTuple):
 
 
 class _Measured:
-    __slots__ = ("_device", "_held", "_start", "window")
+    __slots__ = ("_device", "_held", "_peak", "_start", "window")
 
     def __init__(self, device: Device) -> None:
         self._device = device
 
     def __enter__(self) -> _Measured:
         self._device.settle()
-        self._held = self._device.current_bytes()
+        self._held = self._peak = self._device.current_bytes()
         self._device.take_peak_bytes()
         self._start = self._device.now_ns()
         return self
@@ -62,7 +62,15 @@ class _Measured:
     def __exit__(self, *error: Any) -> None:
         took = self._device.now_ns() - self._start
         self._device.settle()
-        self.window = Window(self._device.take_peak_bytes() - self._held, self._device.current_bytes() - self._held, took)
+        self.window = self._until(took)
+
+    def so_far(self) -> Window:
+        """From the start to now; the stretch goes on."""
+        return self._until(self._device.now_ns() - self._start)
+
+    def _until(self, time_ns: int) -> Window:
+        self._peak = max(self._peak, self._device.take_peak_bytes())
+        return Window(self._peak - self._held, self._device.current_bytes() - self._held, time_ns)
 
 
 class _Arrivals:
@@ -200,8 +208,6 @@ class _BlockMeter:
             self._saving_pass()
             if self._kept is None:
                 self._holding_pass()
-            if self._stops:
-                self._stopping_pass()
         times = {field: min(times) for field, times in self._times.items()}
         if self._stops:
             times["recompute_saving_time_ns"] = min(times["recompute_saving_time_ns"], times["forward_time_ns"])
@@ -284,15 +290,19 @@ class _BlockMeter:
         self._note_time("backward_time_ns", backward)
 
     def _holding_pass(self) -> None:
-        """A recompute: what is saved is held by the executor, which may be more than a graph holds. Its backward may have
-        taken memory by the time when it first needs something, which is when the recompute is done."""
+        """A recompute: what is saved is held by the executor, which may be more than a graph holds. Right before its backward
+        it ends at the last saved tensor. That backward may have taken memory by the time when it first needs something,
+        which is when the recompute is done."""
         args, kwargs, sources = self._arguments()
         held: List[torch.Tensor] = []
+        at_last: List[Window] = []
         first: List[int] = []
         arrivals: List[_Arrivals] = []
 
         def hold(tensor: torch.Tensor) -> int:
             held.append(tensor.detach())
+            if len(held) == self._saved_tensors:
+                at_last.append(measured.so_far())
             return len(held) - 1
 
         def fetch(index: int) -> torch.Tensor:
@@ -304,36 +314,19 @@ class _BlockMeter:
             with saved_tensors_hooks(hold, fetch):
                 out = self._call.function(*args, **kwargs)
         outputs = [leaf for leaf in leaves_of(out) if isinstance(leaf, torch.Tensor)]
-        self._stops = bool(held) and {storage_id(o) for o in outputs}.isdisjoint(storage_id(t) for t in held)
         self._keep_largest("saved_bytes", measured.window.grown_bytes)
+        self._stops = bool(at_last) and {storage_id(o) for o in outputs}.isdisjoint(storage_id(t) for t in held)
+        if self._stops:
+            left = self._sizes["saved_bytes"] - self._output_bytes
+            self._keep_largest("recompute_saving_overhead_bytes", max(0, at_last[0].peak_bytes - left))
+            self._note_time("recompute_saving_time_ns", at_last[0])
         of_module = {storage_id(tensor) for tensor in tensors_left_in(self._call.module)}
         self._staying_bytes = self._device.bytes_of(tensor for tensor in held if storage_id(tensor) in of_module)
         before = self._device.current_bytes()
-        self._backward([output for output in outputs if output.requires_grad], sources, arrivals)
+        backward = self._backward([output for output in outputs if output.requires_grad], sources, arrivals)
+        self._note_time("backward_time_ns", backward)
         if first:
             self._early_bytes = max(0, first[0] - before - self._device.gradient_bytes(outputs))
-
-    def _stopping_pass(self) -> None:
-        """A recompute right before its backward, which ends at the last saved tensor."""
-        args, kwargs, _ = self._arguments()
-        held: List[torch.Tensor] = []
-        last = self._saved_tensors
-
-        def hold(tensor: torch.Tensor) -> None:
-            held.append(tensor.detach())
-            if len(held) == last:
-                raise Stop
-
-        with restored(self._call), torch.enable_grad(), _Measured(self._device) as measured:
-            try:
-                with saved_tensors_hooks(hold, _no_unpack):
-                    self._call.function(*args, **kwargs)
-            except BaseException:  # PyTorch 1.13 makes a RuntimeError of what a hook raises
-                if len(held) != last:
-                    raise
-        left = self._sizes["saved_bytes"] - self._output_bytes
-        self._keep_largest("recompute_saving_overhead_bytes", max(0, measured.window.peak_bytes - left))
-        self._note_time("recompute_saving_time_ns", measured.window)
 
     def _backward(
         self, outputs: List[torch.Tensor], sources: List[torch.Tensor], told: Optional[List[_Arrivals]] = None
@@ -366,7 +359,8 @@ def kind_of(call: Call) -> Tuple[Any, ...]:
     kernels make once, such as workspaces, and the others find it there."""
     module = call.module
     parameters = tuple([(p.shape, p.dtype, p.requires_grad) for p in module.parameters()])
-    return type(module), call.shapes, parameters, tuple([m.training for m in module.modules()])
+    buffers = tuple([(b.shape, b.dtype) for b in module.buffers()])
+    return type(module), call.shapes, parameters, buffers, tuple([m.training for m in module.modules()])
 
 
 def measure_block(
@@ -394,7 +388,9 @@ def measure_block(
     changed, random = _find_state(aside, listening)
     aside.buffers = [aside.buffers[place] for place in changed]
     meter = _BlockMeter(aside, name, None if listening is None else listening.heard)
-    return meter.costs(bool(changed), random, rounds), changed
+    costs = meter.costs(bool(changed), random, rounds)
+    aside.device.take_peak_bytes()  # which is none of the step's
+    return costs, changed
 
 
 def _find_state(call: Call, listening: Optional[Listening]) -> Tuple[List[int], bool]:

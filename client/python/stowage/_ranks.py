@@ -198,6 +198,7 @@ class Ranks:
         self.group = Group(of)
         self.one_schedule = one_schedule
         self.measuring = True  # all ranks measure in this step
+        self.replanning = False  # since steps are no longer what was measured
         self.parted = False  # a rank has left: nothing is said any more
         self._begun = False  # a step was begun of which not all has been heard
         self._said = False
@@ -220,7 +221,7 @@ class Ranks:
             said = self.group.hear()
             self.parted = said.left
             self._to_agree = self._to_agree or self.measuring or said.out_of_memory
-            self.measuring = said.new_shape or said.replan
+            self.measuring, self.replanning = said.new_shape or said.replan, said.replan
         if not self.parted and (self._to_agree or self.measuring):
             self.group.say(Words())  # a rank that has left since takes part in no more than this
             self.parted = self.group.hear().left

@@ -146,8 +146,8 @@ def sections(quick, out):
                   "forward, beside torch.utils.checkpoint.", runs=3),
         of_python("gpt2", "GPT-2 small by a plan, from Python", "block_costs", ["--gpt2"],
                   ["--gpt2", "--rounds=1", "--layers=2", "--words=50", "--length=16", "--budget=least"],
-                  "A step within 60% of plain training's memory over a plain one and forwards of the blocks that the plan recomputes, and what the first step "
-                  "by a cached plan takes beyond plain training's first one. Median, least and most."),
+                  "A step within 60% of plain training's memory over a plain one and forwards of the blocks that the plan recomputes, the first step "
+                  "of a longer batch over a plain one, and what the first step by a cached plan takes beyond plain training's first one. Median, least and most."),
         made("arena", "Steps served from one region", "arena_steps", [], ["resnet18"],
              "Steps whose tensors lie in one reserved region, over ordinary ones: medians and quartiles of pairs, in turns.", limit_s=7200),
     ]

@@ -127,6 +127,22 @@ def test_peaks_that_the_job_asks_for_stay_right(here):
     assert device.peak_bytes() == peak
 
 
+def test_a_larger_batch_is_measured_by_one_block_of_those_that_took_the_same(here):
+    torch.manual_seed(2)
+    plain = nn.Sequential(*[Mlp(64) for _ in range(5)], nn.Tanh()).to(here)
+    model = stowage.wrap(copied(plain), "60%")
+    for number, rows in enumerate((32, 32, 32, 64, 64, 64)):
+        step = seeded(step_on(torch.randn(rows, 64).to(here)))
+        assert_equal(outcome(model, step, number), outcome(plain, step, number))
+    training = model.stowage
+    assert [event.kind for event in training.events] == ["measured", "planned"] * 2
+    assert training.measured_peak_bytes <= training.plan.peak_bytes
+    alone = profiled(plain, seeded(step_on(torch.ones(64, 64).to(here)))).stowage.profile.to_dict()["chain"]["stages"]
+    for stage, expected in zip(training.profile.to_dict()["chain"]["stages"], alone):
+        same = {name: value for name, value in expected.items() if not name.endswith("_ns")}
+        assert {name: stage[name] for name in same} == same
+
+
 def test_blocks_that_must_be_kept_are_found(here):
     torch.manual_seed(2)
     plain = nn.Sequential(Mlp(8), Mlp(8), WritesInput(8), Mlp(8), Mlp(8)).to(here)

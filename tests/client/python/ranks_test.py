@@ -338,6 +338,28 @@ def test_a_new_shape_on_one_rank_is_measured_by_all(seed):
     assert sorted([len(first[2]), len(second[2])]) == [1, 2]
 
 
+def larger_shape(rank, replanned):
+    pair = Pair(rank)
+    equal = [pair.step() for _ in range(3)]
+    measured, measure = [], _measuring.measure_block
+    _measuring.measure_block = lambda call, given, name, *rest: measured.append(name) or measure(call, given, name, *rest)
+    if replanned and rank == 0:
+        pair.training.replan()
+    rows = 64 if replanned else 96
+    equal += [pair.step(rows) for _ in range(5)]
+    return all(equal), pair.fits, measured, pair.training.plan.digest
+
+
+@pytest.mark.parametrize("replanned", [False, True], ids=["larger", "anew"])
+def test_of_blocks_that_took_the_same_one_is_measured_for_a_larger_shape(replanned):
+    first, second = together(2, larger_shape, replanned)
+    assert first == second
+    equal, fits, measured, _ = first
+    every = [f"block {number}" for number in range(1, len(blocks()) + 1)]
+    assert equal and fits
+    assert measured == every if replanned else 0 < len(measured) < len(every)
+
+
 def replans(rank):
     pair = Pair(rank)
     equal = [pair.step() for _ in range(3)]

@@ -51,6 +51,72 @@ def kinds(model):
     return [event.kind for event in model.stowage.events]
 
 
+class Wide(Counted):
+    """Saves more than the others, of the same parameters."""
+
+    def forward(self, x):
+        return torch.tanh(super().forward(x).exp().sin())
+
+
+class WideFrom(Counted):
+    """As the others of its kind, until a batch has so many rows."""
+
+    rows = 1 << 30
+
+    def forward(self, x):
+        y = super().forward(x)
+        for _ in range(8 if x.shape[0] >= self.rows else 0):
+            y = y.exp().sin()
+        return y
+
+
+def calls_in_the_first_larger_batch(model, plain):
+    """Of each block, after training with 32 rows. Three steps with 64 are as plain ones."""
+    calls = []
+    for rows in (32, 32, 64, 64, 64):
+        step = step_on(torch.randn(rows, 64))
+        before = [block.calls for block in model]
+        assert_equal(outcome(model, step), outcome(plain, step))
+        calls.append([block.calls - was for block, was in zip(model, before)])
+    return calls[2]
+
+
+def test_of_blocks_that_took_the_same_one_is_measured_for_a_larger_batch():
+    torch.manual_seed(0)
+    plain = nn.Sequential(Counted(64), Wide(64), Counted(64), Wide(64), Counted(64), Counted(64))
+    model = stowage.wrap(copy.deepcopy(plain), "60%")
+    counted, wide, *others = calls_in_the_first_larger_batch(model, plain)
+    assert counted > 2 and wide > 2 and others == [2] * 4, "the forward and its recompute"
+    training = model.stowage
+    assert [event.kind for event in training.events] == ["measured", "planned", "measured", "planned"]
+    assert training.measured_peak_bytes <= training.plan.peak_bytes
+    stages = training.profile.to_dict()["chain"]["stages"]
+    assert [stage["name"] for stage in stages] == [f"block {number}" for number in range(1, 7)]
+    assert [stage["saved_bytes"] for stage in stages] == [stages[number]["saved_bytes"] for number in (0, 1, 0, 1, 0, 0)]
+    assert stages[0]["saved_bytes"] < stages[1]["saved_bytes"]
+    alone = profiled(plain, step_on(torch.ones(64, 64))).stowage.profile.to_dict()["chain"]["stages"]
+    for stage, expected in zip(stages, alone):
+        same = {name: value for name, value in expected.items() if not name.endswith("_ns")}
+        assert {name: stage[name] for name in same} == same, "what is measured by itself"
+
+
+def test_blocks_that_no_longer_take_the_same_are_found_by_the_first_step():
+    torch.manual_seed(0)
+    plain = nn.Sequential(*[WideFrom(64) for _ in range(6)])
+    plain[3].rows = 48
+    model = stowage.wrap(copy.deepcopy(plain), "100%")
+    calls = calls_in_the_first_larger_batch(model, plain)
+    assert calls[1:] == [2] * 5
+    kinds = [event.kind for event in model.stowage.events]
+    assert kinds == ["measured", "planned", "measured", "planned", "drift", "measured"]
+    step = step_on(torch.randn(64, 64))
+    assert_equal(outcome(model, step), outcome(plain, step))
+    training = model.stowage
+    stages = training.profile.to_dict()["chain"]["stages"]
+    assert stages[3]["saved_bytes"] > stages[2]["saved_bytes"]
+    assert training.measured_peak_bytes <= training.plan.peak_bytes
+
+
 @pytest.mark.parametrize("budget", ["80%", "least"])
 def test_a_smaller_batch_trains_twice_by_the_plan_for_a_larger_one(budget):
     torch.manual_seed(0)
