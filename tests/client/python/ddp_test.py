@@ -90,11 +90,12 @@ def note_buckets(model, log):
     model.register_comm_hook(None, hook)
 
 
-def steps_of(model, inner, batch, rank, steps):
-    """Trains, with accumulation in some of them. Returns losses, gradients and buffers of all steps, and the buckets."""
+def steps_of(model, inner, batch, rank, steps, rate=0.05, kept=list):
+    """Trains, with accumulation in some of them. Returns what is kept of losses, gradients and buffers of all steps, and the
+    buckets."""
     log, results, peaks = [], [], []
     note_buckets(model, log)
-    optimizer = torch.optim.SGD(inner.parameters(), lr=0.05)
+    optimizer = torch.optim.SGD(inner.parameters(), lr=rate)
     for step in range(steps):
         torch.manual_seed(100 * step + rank)
         optimizer.zero_grad(set_to_none=True)
@@ -105,7 +106,7 @@ def steps_of(model, inner, batch, rank, steps):
         loss = loss_of(model(batch(step + 50, rank)))
         loss.backward()
         results.append([loss.detach(), *(p.grad.clone() for p in inner.parameters() if p.grad is not None)])
-        results[-1] += [b.clone() for b in inner.buffers()] + [torch.get_rng_state()]
+        results[-1] = kept([*results[-1], *(b.clone() for b in inner.buffers()), torch.get_rng_state()])
         optimizer.step()
         training = inner.__dict__.get("stowage")
         if training is not None and training.plan is not None:

@@ -38,7 +38,7 @@ MODELS = {
 WAYS = {"plain": {}, "whole": {"reshard": False}, "nested": {"nested": True}, "bfloat16": {"casts": True}}
 
 
-def sharded(make, reshard=True, nested=False, casts=False):
+def sharded(make, reshard=True, nested=False, casts=False, blocks=lambda model: model.layers):
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
     torch.manual_seed(5)
@@ -46,7 +46,7 @@ def sharded(make, reshard=True, nested=False, casts=False):
     how = {}
     if casts:
         how["mp_policy"] = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
-    for layer in model.layers:
+    for layer in blocks(model):
         if nested:
             fully_shard(layer.mlp if hasattr(layer, "mlp") else layer.up, reshard_after_forward=reshard, **how)
         fully_shard(layer, reshard_after_forward=reshard, **how)
@@ -74,8 +74,8 @@ class Gathers:
         self.most = max(self.most, sum(whole))
 
 
-def steps_of(model, batch, rank, steps, first=0):
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+def steps_of(model, batch, rank, steps, first=0, rate=0.05, kept=list):
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate)
     results = []
     for step in range(first, first + steps):
         torch.manual_seed(100 * step + rank)
@@ -84,7 +84,8 @@ def steps_of(model, batch, rank, steps, first=0):
             loss_of(model(batch(step + 30, rank))).backward()  # gradients add up
         loss = loss_of(model(batch(step, rank)))
         loss.backward()
-        results.append([loss.detach(), *(p.grad.to_local().clone() for p in model.parameters()), torch.get_rng_state()])
+        of_step = [loss.detach(), *(p.grad.to_local().clone() for p in model.parameters()), torch.get_rng_state()]
+        results.append(kept(of_step))
         optimizer.step()
     return results
 

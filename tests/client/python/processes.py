@@ -46,7 +46,7 @@ def _rank(function, arguments, rank, ranks, folder, group_s, pipe):
     os._exit(0)  # nothing of the process that this one is a copy of is to be torn down
 
 
-def outcomes(ranks, function, *arguments, group_s=GROUP_S):
+def outcomes(ranks, function, *arguments, group_s=GROUP_S, deadline_s=DEADLINE_S):
     """What function(rank, *arguments) returns on each rank, by rank; a Failed or a Killed in its place. None outlives this."""
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
@@ -58,7 +58,7 @@ def outcomes(ranks, function, *arguments, group_s=GROUP_S):
             process.start()
             theirs.close()
             started.append((process, mine))
-        until = time.monotonic() + DEADLINE_S
+        until = time.monotonic() + deadline_s
         try:
             return [_outcome(pipe, until) for _, pipe in started]
         finally:
