@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -22,11 +24,13 @@ constexpr char kStuckToken[] = "load-token-of-the-stuck";
 constexpr char kListToken[] = "load-token-of-the-lister";
 constexpr char kFloodToken[] = "load-token-of-the-flood";
 constexpr char kAdminToken[] = "load-token-of-the-admin";
+constexpr char kIdleToken[] = "load-token-of-the-idle";
 
 constexpr size_t kStuckBytes = size_t{16} << 20;
 constexpr int kStuckCalls = 4;
 constexpr int kStuckStages = 1500;
 constexpr int kFloodCalls = 200;
+constexpr int kIdleCalls = 10000, kIdleConnections = 100;
 constexpr int kStages = 40;
 // Beyond all networks of the mixed load.
 constexpr int kFirstFlood = 300000000, kFirstStuck = 400000000, kFirstDecided = 500000000;
@@ -34,7 +38,7 @@ constexpr double kShare = 0.5;
 
 const std::vector<std::string>& AllKinds() {
   static const auto* const kKinds =
-      new std::vector<std::string>{"stuck", "lists", "flood", "decisions"};
+      new std::vector<std::string>{"stuck", "lists", "flood", "open", "decisions"};
   return *kKinds;
 }
 
@@ -47,6 +51,69 @@ std::string StuckRequest(int seed) {
       kUnknownField, std::string(kStuckBytes - kRoom - request.ByteSizeLong(), 'x'));
   return request.SerializeAsString();
 }
+
+// Calls that begin, and ask for nothing.
+class IdleCalls {
+ public:
+  using Done = std::function<void(const grpc::Status&)>;
+
+  IdleCalls(const std::string& address, int connections, std::string token)
+      : token_(std::move(token)) {
+    for (int i = 0; i < connections; ++i) {
+      grpc::ChannelArguments arguments;
+      arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+      stubs_.push_back(std::make_unique<grpc::GenericStub>(
+          grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments)));
+    }
+  }
+  ~IdleCalls() {
+    for (const auto& [_, call] : calls_) call->context.TryCancel();
+    while (!calls_.empty()) Poll(milliseconds(100), [](const grpc::Status&) {});
+    queue_.Shutdown();
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue_.Next(&tag, &ok)) continue;
+  }
+
+  size_t open() const { return calls_.size(); }
+
+  void Start(const std::string& method, milliseconds timeout) {
+    auto call = std::make_unique<Call>();
+    call->context.set_deadline(std::chrono::system_clock::now() + timeout);
+    call->context.AddMetadata("authorization", "Bearer " + token_);
+    call->stream = stubs_[next_++ % stubs_.size()]->PrepareCall(&call->context, method, &queue_);
+    call->stream->StartCall(nullptr);
+    call->stream->Finish(&call->status, call.get());
+    void* const tag = call.get();
+    calls_.emplace(tag, std::move(call));
+  }
+
+  // Of those that end within `wait`, `done` hears how.
+  void Poll(milliseconds wait, const Done& done) {
+    const auto until = std::chrono::system_clock::now() + wait;
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue_.AsyncNext(&tag, &ok, until) == grpc::CompletionQueue::GOT_EVENT) {
+      const auto ended = calls_.find(tag);
+      if (ended == calls_.end()) continue;  // it has begun
+      done(ended->second->status);
+      calls_.erase(ended);
+    }
+  }
+
+ private:
+  struct Call {
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream;
+    grpc::Status status;
+  };
+
+  const std::string token_;
+  std::vector<std::unique_ptr<grpc::GenericStub>> stubs_;
+  grpc::CompletionQueue queue_;
+  size_t next_ = 0;
+  std::map<void*, std::unique_ptr<Call>> calls_;
+};
 
 // One call after the other, each answered before the next.
 class Asker {
@@ -77,7 +144,7 @@ const char kFairToken[] = "load-token-of-the-fair-tenant";
 std::string AdversaryTokens() {
   return absl::StrCat(kFairToken, " fair planner fair\n", kStuckToken, " stuck planner stuck\n",
                       kListToken, " lister reader lister\n", kFloodToken, " - planner flood\n",
-                      kAdminToken, " - admin admin\n");
+                      kIdleToken, " idle planner idle\n", kAdminToken, " - admin admin\n");
 }
 
 absl::Status CheckAdversaries(const std::set<std::string>& kinds) {
@@ -99,6 +166,7 @@ void Adversaries::Start() {
     }
   }
   if (has("flood")) threads_.emplace_back([this] { Flood(); });
+  if (has("open")) threads_.emplace_back([this] { HoldOpen(); });
   if (has("decisions")) threads_.emplace_back([this] { Decide(); });
 }
 
@@ -174,6 +242,21 @@ void Adversaries::Flood() {
     driver.Poll(milliseconds(20));
     // As many in a second as one client can have turned away, without a processor of its own for it.
     std::this_thread::sleep_for(milliseconds(2));
+  }
+}
+
+void Adversaries::HoldOpen() {
+  IdleCalls calls(options_.address, kIdleConnections, kIdleToken);
+  while (acting_) {
+    // No faster than that, so that opening them is not what takes the processor.
+    for (int i = 0; i < 100 && calls.open() < kIdleCalls; ++i) {
+      calls.Start(absl::StrCat(kMethods, "ComputePlan"), milliseconds(60000));
+    }
+    calls.Poll(milliseconds(20),
+               [this](const grpc::Status& status) { Count("open", status.error_code()); });
+    std::lock_guard<std::mutex> lock(mutex_);
+    int64_t& most = counts_["open at once"];
+    most = std::max(most, static_cast<int64_t>(calls.open()));
   }
 }
 

@@ -3,6 +3,7 @@
 //   stuck      a tenant with four calls of 16 MiB at a time, whose solves take as long as they may
 //   lists      an administrator and a tenant that list plans, page after page
 //   flood      a caller without a tenant that asks for two hundred unknown plans at a time
+//   open       a tenant with ten thousand calls that have begun and ask for nothing, on a hundred connections
 //   decisions  an administrator that deletes and pins plans of its own while the shared store is
 //              emptied, and looks whether they come back, or are still pinned
 #ifndef STOWAGE_TESTS_BENCH_LOAD_ADVERSARIES_H_
@@ -56,6 +57,7 @@ class Adversaries {
   void BeStuck();
   void List(const std::string& token);
   void Flood();
+  void HoldOpen();
   void Decide();
   void Count(const std::string& kind, int code);
   void Wrong(const std::string& why);

@@ -51,9 +51,9 @@ ABSL_FLAG(double, calm_seconds, 15, "crashes: without faults, before all replica
 ABSL_FLAG(std::string, faketime, "",
           "crashes: the library of libfaketime, for clocks that jump; empty for none");
 ABSL_FLAG(std::vector<std::string>, adversaries,
-          std::vector<std::string>({"stuck", "lists", "flood"}),
+          std::vector<std::string>({"stuck", "lists", "flood", "open"}),
           "adversaries: who acts beside the mixed load every other turn: stuck, lists, flood, "
-          "decisions");
+          "open, decisions");
 ABSL_FLAG(double, turn_seconds, 5, "adversaries, lookups: how long a turn is");
 ABSL_FLAG(int, redis_delay_ms, 5, "adversaries, lookups: how late --redis answers");
 ABSL_FLAG(bool, redis, false,
