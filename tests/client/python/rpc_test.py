@@ -511,13 +511,14 @@ def test_that_nothing_fits_is_not_taken_on_trust(stowaged):
             assert service_of(server.address).plan(chain(), "60%").source == "local"
 
 
-def test_a_busy_service_is_asked_again(stowaged):
+@pytest.mark.parametrize("code", [grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED])
+def test_a_service_that_ends_is_asked_again(stowaged, code):
     refused = []
 
     def first_busy(response, context):
         if not refused:
             refused.append(response)
-            context.abort(grpc.StatusCode.UNAVAILABLE, "draining")
+            context.abort(code, "draining")
 
     with Between(stowaged.address, first_busy) as server:
         assert service_of(server.address).plan(chain(), "60%").source in ("solved", "cache")
