@@ -121,6 +121,12 @@ SolveTurn FlightSolver::TakeTurn(Flight* flight, const SolveQuestion& question,
   return whose;
 }
 
+void FlightSolver::Found(Flight* flight) {
+  if (!leased_.Found(&flight->wait)) return;
+  flight->leasing.Add("stowage.found", "yes");
+  flight->leasing.End();
+}
+
 absl::StatusOr<FlightLook<Plan>> FlightSolver::LookForPlan(Flight* flight) {
   return CatchingBadAlloc([&] { return FindPlan(flight); });
 }
@@ -142,7 +148,10 @@ absl::StatusOr<FlightLook<Plan>> FlightSolver::FindPlan(Flight* flight) {
   Span looking = flight->trace.Start("store.look");
   auto cached = cache_->Find(problem, budget, access, MayWait::kYes);
   looking.End();
-  if (cached && *cached) return FlightLook<Plan>{**std::move(cached)};
+  if (cached && *cached) {
+    Found(flight);
+    return FlightLook<Plan>{**std::move(cached)};
+  }
   // Of several servers one solves; its lease is held until the plan is kept.
   const auto look = [&] {
     cached = cache_->Find(problem, budget, Access::kUpdate, MayWait::kYes);
@@ -209,7 +218,10 @@ absl::StatusOr<FlightLook<std::shared_ptr<const Frontier>>> FlightSolver::LookFo
     Span looking = flight->trace.Start("store.look");
     auto cached = cache_->FindFrontier(problem, Access::kLookup, MayWait::kYes);
     looking.End();
-    if (cached && *cached) return Look{*cached};
+    if (cached && *cached) {
+      Found(flight);
+      return Look{*cached};
+    }
     const auto look = [&] {
       cached = cache_->FindFrontier(problem, Access::kUpdate, MayWait::kYes);
       return cached && *cached;

@@ -68,6 +68,8 @@ class FlightSolver {
   absl::StatusOr<FlightLook<Plan>> FindPlan(Flight* flight);
   absl::StatusOr<std::shared_ptr<const Frontier>> SolveAndKeepFrontier(
       Flight* flight, const std::function<void()>& tell);
+  // Before its turn; ends its wait for another server, if there was one.
+  void Found(Flight* flight);
   // Whose turn it is: sets the flight's, where it is its own.
   SolveTurn TakeTurn(Flight* flight, const SolveQuestion& question,
                      const std::function<bool()>& look);

@@ -41,6 +41,13 @@ Turn LeasedSolve::Take(const SolveQuestion& question, const std::function<bool()
   return Turn{SolveTurn::kSolve, nullptr};
 }
 
+bool LeasedSolve::Found(LeaseWait* wait) {
+  if (wait->until == std::chrono::steady_clock::time_point()) return false;
+  *wait = LeaseWait();
+  metrics_->Leased(LeaseOutcome::kWaited);
+  return true;
+}
+
 Turn LeasedSolve::TryNow(const SolveQuestion& question, const std::function<bool()>& look) {
   LeaseAnswer answer = lease_->Acquire(question);
   if (answer.state == LeaseState::kAlone) return Turn{SolveTurn::kSolve, nullptr};

@@ -52,7 +52,10 @@ class LeasedSolve {
   // let go before this one asked), and not at all where servers share nothing.
   Turn Take(const SolveQuestion& question, const std::function<bool()>& look, LeaseWait* wait);
 
-  // The same for work that nobody waits for: kFound, too, when another server is at it.
+  // Before the next Take what another server has solved meanwhile was found: whether there was a wait.
+  bool Found(LeaseWait* wait);
+
+  // Take for work that nobody waits for: kFound, too, when another server is at it.
   Turn TryNow(const SolveQuestion& question, const std::function<bool()>& look);
 
  private:

@@ -61,21 +61,29 @@ TEST(LeasedFlights, GetWhatTheOtherServerHasSolved) {
   one.Ask(0, request.profile, request.budget);
   ASSERT_TRUE(one.solver.WaitUntilStarted(1));
   two.ComputePlan(request, answers.Of(0));
+  while (lease.refused() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   one.solver.Release();
   const auto plan = answers.WaitFor(0);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->source, AnswerSource::kCache);
   EXPECT_EQ(solver.started(), 0);
+  const auto waited = [&metrics] {
+    return metrics.leases[static_cast<size_t>(LeaseOutcome::kWaited)].load();
+  };
+  EXPECT_EQ(waited(), 1);
 
+  const int refused = lease.refused();
   one.solver.Hold();
   one.service->GetFrontier(request, one.answers.Of(1));
   while (one.solver.frontiers() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   two.GetFrontier(request, answers.Of(1));
+  while (lease.refused() == refused) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   one.solver.Release();
   const auto frontier = answers.WaitFor(1);
   ASSERT_TRUE(frontier.ok()) << frontier.status();
   EXPECT_EQ(frontier->source, AnswerSource::kCache);
   EXPECT_EQ(solver.frontiers(), 0);
+  EXPECT_EQ(waited(), 2);
 }
 
 // Another server's until the test says so; then `asked` is called by whoever asks for it.

@@ -116,6 +116,21 @@ TEST_F(LeasedSolveTest, WhatAnotherSolvesIsWaitedFor) {
   EXPECT_EQ(Leases(LeaseOutcome::kWaited), 1);
 }
 
+TEST_F(LeasedSolveTest, WhatIsFoundBeforeTheNextTakeWasWaitedForOnce) {
+  ScriptedLease lease({LeaseState::kTaken});
+  LeasedSolve leased(options_, &lease, &metrics_);
+  LeaseWait wait;
+  EXPECT_FALSE(leased.Found(&wait)) << "nothing was asked for";
+  EXPECT_EQ(leased
+                .Take(
+                    kQuestion, [] { return false; }, &wait)
+                .turn,
+            SolveTurn::kWait);
+  EXPECT_TRUE(leased.Found(&wait));
+  EXPECT_FALSE(leased.Found(&wait));
+  EXPECT_EQ(Leases(LeaseOutcome::kWaited), 1);
+}
+
 TEST_F(LeasedSolveTest, WhenTheHolderDiesTheNextOneSolves) {
   ScriptedLease lease({LeaseState::kTaken, LeaseState::kTaken, LeaseState::kGranted});
   const Turn turn = Await(&lease, kNever);

@@ -2,6 +2,7 @@
 #ifndef STOWAGE_TESTS_SERVER_SUPPORT_SHARED_LEASE_H_
 #define STOWAGE_TESTS_SERVER_SUPPORT_SHARED_LEASE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -18,9 +19,14 @@ class SharedLease final : public SolveLease {
   LeaseAnswer Acquire(const SolveQuestion& question) override {
     const Name name{question.key, question.budget.value_or(Bytes(-1)).value()};
     std::lock_guard<std::mutex> lock(mutex_);
-    if (!held_.insert(name).second) return {LeaseState::kTaken, nullptr};
+    if (!held_.insert(name).second) {
+      ++refused_;
+      return {LeaseState::kTaken, nullptr};
+    }
     return {LeaseState::kGranted, std::make_unique<Held>(this, name)};
   }
+  // How often another one had it.
+  int refused() const { return refused_; }
 
  private:
   using Name = std::pair<PlanKey, int64_t>;
@@ -38,6 +44,7 @@ class SharedLease final : public SolveLease {
     const Name name_;
   };
 
+  std::atomic<int> refused_{0};
   std::mutex mutex_;
   std::set<Name> held_;
 };
