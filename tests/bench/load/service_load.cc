@@ -24,22 +24,24 @@
 #include "tests/bench/load/hit_load.h"
 #include "tests/bench/load/mixed_load.h"
 #include "tests/bench/load/redis_faults.h"
+#include "tests/bench/load/routing_load.h"
 #include "tests/bench/load/slow_socket.h"
 #include "tests/server/store/redis_server.h"
 #include "tests/support/temporary_folder.h"
 
 ABSL_FLAG(std::string, scenario, "hits",
-          "hits, herd, mixed, crashes, adversaries, lookups or drain");
+          "hits, herd, routing, mixed, crashes, adversaries, lookups or drain");
 ABSL_FLAG(std::string, stowaged, STOWAGED_BINARY, "the service's binary");
 ABSL_FLAG(std::string, flags, "", "more flags for it, separated by spaces");
-ABSL_FLAG(int, stages, 50, "hits, herd: stages of the chain");
+ABSL_FLAG(int, stages, 50, "hits, herd, routing: stages of the chain");
 ABSL_FLAG(int, keys, 1, "hits: plans asked for in turn");
 ABSL_FLAG(int, rounds, 20, "hits: rounds that alternate between echo and service");
 ABSL_FLAG(int, calls, 500, "hits: calls one after the other in a round");
 ABSL_FLAG(double, burst_seconds, 1, "hits: seconds with 16 in flight in a round");
 ABSL_FLAG(int, callers, 1000, "herd: callers at once");
 ABSL_FLAG(int, connections, 8, "herd: connections to each replica");
-ABSL_FLAG(int, replicas, 1, "herd: servers that the callers are spread over");
+ABSL_FLAG(int, replicas, 1, "herd, routing: servers that the callers are spread over");
+ABSL_FLAG(int, networks, 200, "routing: networks whose jobs ask");
 ABSL_FLAG(double, seconds, 600, "mixed, crashes, adversaries, lookups: how long");
 ABSL_FLAG(int, filling, 700,
           "mixed: plans asked for first, so that what grows later is a leak; the cache of 4 MiB "
@@ -112,6 +114,17 @@ absl::Status RunAdversaries(const std::set<std::string>& kinds, bool far_only) {
   return RunMixed(options);
 }
 
+absl::Status RunRoutingWays() {
+  testing::RedisServer redis;
+  RoutingOptions options;
+  options.stowaged = Command(nullptr, {"--redis=" + redis.address().host_or_path});
+  options.empty_store = [&redis] { redis.Ask({"FLUSHALL"}); };
+  options.replicas = std::max(absl::GetFlag(FLAGS_replicas), 3);
+  options.networks = absl::GetFlag(FLAGS_networks);
+  options.stages = absl::GetFlag(FLAGS_stages);
+  return RunRouting(options);
+}
+
 absl::Status Run(const std::string& scenario) {
   std::unique_ptr<RedisFaults> redis;
   if (absl::GetFlag(FLAGS_redis)) redis = std::make_unique<RedisFaults>();
@@ -161,10 +174,11 @@ absl::Status Run(const std::string& scenario) {
     const std::vector<std::string> kinds = absl::GetFlag(FLAGS_adversaries);
     return RunAdversaries({kinds.begin(), kinds.end()}, false);
   }
+  if (scenario == "routing") return RunRoutingWays();
   if (scenario == "lookups") return RunAdversaries({"lists"}, true);
   if (scenario == "drain") return RunDrain(Command(redis, {"--drain_timeout=100s"}));
   return absl::InvalidArgumentError(
-      "--scenario must be hits, herd, mixed, crashes, adversaries, lookups or drain");
+      "--scenario must be hits, herd, routing, mixed, crashes, adversaries, lookups or drain");
 }
 
 int Main(const std::vector<std::string>& arguments) {
@@ -173,7 +187,7 @@ int Main(const std::vector<std::string>& arguments) {
       "rounds",       "calls",       "burst_seconds", "callers",        "connections",
       "replicas",     "seconds",     "filling",       "seed",           "redis",
       "echo",         "adversaries", "turn_seconds",  "redis_delay_ms", "pause_seconds",
-      "calm_seconds", "faketime"};
+      "calm_seconds", "faketime",    "networks"};
   const absl::StatusOr<bool> help = ParseFlags(arguments, flags);
   if (help.ok() && *help) {
     std::printf("usage: service_load [flags]\n\n%s", FlagHelp(flags).c_str());

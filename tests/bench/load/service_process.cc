@@ -85,7 +85,8 @@ double ServiceProcess::Metric(const std::string& family) const {
     const std::string text(line);
     if (text.rfind(family, 0) != 0) continue;
     const char after = text[family.size()];
-    if (after == '{' || after == ' ') sum += std::atof(text.substr(text.rfind(' ')).c_str());
+    if (after == '{' || after == ' ' || family.back() == '"')
+      sum += std::atof(text.substr(text.rfind(' ')).c_str());
   }
   return sum;
 }

@@ -22,7 +22,8 @@ class ServiceProcess {
   const std::string& address() const { return address_; }
   testing::ChildProcess& process() { return *process_; }
   int64_t resident_bytes() const;
-  // Sum over all children of a metric family, 0 without such a family or an endpoint.
+  // Sum over all children of a metric family, 0 without such a family or an endpoint. `family` may go on to the end of a label:
+  // name{label="value"
   double Metric(const std::string& family) const;
 
  private:

@@ -87,6 +87,9 @@ def sections(quick, out):
              "Against a bare unary echo of the same sizes, in turns; medians of the rounds.", runs=3),
         made("herd", "The service: all at once for one plan", "service_load", ["--scenario=herd"], ["--scenario=herd", "--callers=200"],
              "One solve answers all of them.", runs=5),
+        made("routing", "The service: replicas asked in turn, and by key", "service_load", ["--scenario=routing"],
+             ["--scenario=routing", "--networks=12"], "Jobs of two hundred networks, each of eight ranks that ask at once, on three replicas that share a Redis. "
+             "Fails where a network is solved twice, or asking by key does not hold less and take one lease for each solve."),
         made("mixed", "The service: a long mixed load", "service_load", ["--scenario=mixed"],
              ["--scenario=mixed", "--seconds=5", "--filling=20"], "Fails for a wrong answer, a late one, or memory that grows."),
         made("crashes", "The service: replicas that are killed", "service_load", ["--scenario=crashes", "--redis", "--seconds=1800"],
