@@ -33,7 +33,7 @@ def trained(plain, step, budget, blocks=None):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torchvision") is None, reason="torchvision is not here")
-@pytest.mark.parametrize("budget", ["70%", "least"])
+@pytest.mark.parametrize("budget", BUDGETS)
 def test_resnet50(budget):
     import torchvision
 
