@@ -167,16 +167,14 @@ class Book:
 
     # ---------------------------------------------------------------- what was measured
 
-    def alike_now(self) -> List[int]:
-        """By block, the first one that was measured with the same arguments and took the same bytes. Two of them that are of
-        one kind take the same when they are given something else."""
-        first: Dict[str, int] = {}
-        alike = []
+    def took(self) -> List[str]:
+        """By block, its arguments and what it took of them, but for times."""
+        words = []
         for block, stage in enumerate(self.stages):
             costs = {name: value for name, value in (stage or {}).items() if name != "name" and not name.endswith("_ns")}
             sizes = [kind.get(f"block {block}", 0) for kind in (self._early, self._staying)]
-            alike.append(first.setdefault(repr((sorted(costs.items()), sizes, self._arguments[block])), block))
-        return alike
+            words.append(f"block {block}" if stage is None else repr((sorted(costs.items()), sizes, self._arguments[block])))
+        return words
 
     def costs_by_likeness(self, block: int, kind: Any) -> Optional[Tuple[BlockCosts, List[int]]]:
         """What measure_block has found of a block that is alike, of this kind."""
@@ -192,6 +190,8 @@ class Book:
         if not self.is_by_likeness:
             return None
         self.is_by_likeness = False
+        if self.doubt and not self.on_trial:
+            return self.doubt
         if peak_bytes <= plan.peak_bytes:
             return None
         return f"a step takes {peak_bytes} bytes, predicted {plan.peak_bytes} by what blocks like these take"
@@ -216,7 +216,7 @@ class Book:
 
     def widen(self) -> None:
         """A block is given larger arguments than any that were measured: it and those behind it are measured in this step."""
-        self.alike, self._taken = self.alike_now(), {}
+        self.alike, self._taken = alike_in([self]), {}
         self.is_widened = self._head_may_grow = True
         self.was_watched = self.was_checked = False
         self._side_gradients = {}
@@ -334,6 +334,13 @@ class Book:
                 "chain": chain,
             }
         )
+
+
+def alike_in(books: Sequence[Book]) -> List[int]:
+    """By block, the first one that took the same in each of these. Two of them that are of one kind take the same when they
+    are given something else, until a step shows that they do not."""
+    first: Dict[Any, int] = {}
+    return [first.setdefault(took, block) for block, took in enumerate(zip(*[book.took() for book in books]))]
 
 
 def words_of(arguments: Sequence[Any]) -> List[Any]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, List, Ma
 import torch
 
 from stowage import _measuring, _moving, _records, _states, _steps
-from stowage._book import MOST_REPLANS, STEPS_BY_LARGER, Event, Report
+from stowage._book import MOST_REPLANS, STEPS_BY_LARGER, Event, Report, alike_in
 from stowage._book import Book as Book
 from stowage._caches import FilledCache, with_own_caches
 from stowage._device import Device, own_bytes
@@ -305,9 +305,13 @@ class Chain:
             try:
                 self._make_plan(book, others_bytes)
             except (Infeasible, InvalidArgument):
-                if not book.on_trial:
+                if book.on_trial:
+                    self._forget(book, "nothing can be planned by it")
+                elif book.is_by_likeness:
+                    self._measure_each(book, "nothing can be planned by what blocks like these take")
+                else:
                     raise
-                self._forget(book, "nothing can be planned by it")
+                self._drifted.pop(shape, None)
                 book = self.books[shape] = self._new_book(inputs, book.key)
         return self._run_by(book, inputs)
 
@@ -340,9 +344,9 @@ class Chain:
         """Which blocks took the same in batches of another shape, in the same modes."""
         if self.ranks is not None and (self.ranks.one_schedule or self.ranks.replanning or self._kept):
             return None  # what communicates is measured on all ranks, or on none
-        others = [book for known, book in self.books.items() if known[1:] == shape[1:] and book.serves_smaller]
-        others = [book for book in others if book.was_watched]
-        return others[-1].alike_now() if others else None
+        others = [book for known, book in self.books.items() if known[1:] == shape[1:] and known not in self._drifted]
+        others = [book for book in others if book.serves_smaller and book.was_watched and not book.is_by_likeness]
+        return alike_in(others) if others else None
 
     def _new_book(self, inputs: List[Any], key: Optional[str] = None) -> Book:
         self._watch_parameters()
@@ -355,6 +359,10 @@ class Chain:
 
     def _follow_ranks(self, ranks: Ranks, book: Book) -> None:
         """In a step in which the ranks measure, or one whose shape they have not measured."""
+        drifted = any(known is book for known in self._drifted.values())
+        if drifted and not ranks.measuring and book.replans < MOST_REPLANS:  # another shape came between
+            book.replans += 1
+            ranks.note(replan=True)
         if book.plan is None and not ranks.measuring:
             ranks.note(new_shape=True)
             book.steps = self._steps_of_all or _steps.Steps(_steps.each_block(self.length, self._kept), self.length, self._kept)
@@ -629,18 +637,24 @@ class Chain:
         if planned and book.report is not None:
             book.report.add(time_ns, peak_bytes, self.copied, self.notes.append)
         if planned and book.plan is not None:
-            drifted = book.unlike(peak_bytes, book.plan)
-            if drifted is None and self.device.measures_each_step:
-                drifted = book.drift.add(time_ns, peak_bytes, book.plan)
-            if drifted is not None:
+            unlike = book.unlike(peak_bytes, book.plan)
+            drifted = book.drift.add(time_ns, peak_bytes, book.plan) if self.device.measures_each_step else None
+            if unlike is not None:
+                self._measure_each(book, unlike)
+            elif drifted is not None:
                 self._note_drift(book, drifted)
 
     def _note_drift(self, book: Book, words: str) -> None:
-        """Steps are not what was predicted: the blocks are measured and planned anew, on all ranks."""
+        """Steps are not what was predicted: the blocks are measured and planned anew."""
         if book.replans == MOST_REPLANS:
             self._note("drift", f"{words}; that stays, after {MOST_REPLANS} plans for it")
             return
         book.replans += 1
+        self._measure_each(book, words)
+
+    def _measure_each(self, book: Book, words: str) -> None:
+        """Anew, each block by itself, on all ranks."""
+        book.is_by_likeness = False
         self._note("drift", f"{words}: measured anew")
         if self.ranks is not None:
             self.ranks.note(replan=True)
@@ -666,7 +680,10 @@ class Chain:
         self._say(f"a step ran out of memory: the next one of its shape is planned for {at_most_bytes} bytes at most")
 
     def note_failure(self, error: BaseException, book: Book) -> None:
-        if is_out_of_memory(error) and self.ranks is None:
+        lacks_memory = is_out_of_memory(error) and self.ranks is None
+        if book.is_by_likeness and (lacks_memory or isinstance(error, ExecutionError)):
+            self._measure_each(book, f"{type(error).__name__} by what blocks like these take")
+        elif lacks_memory:
             self._plan_for_less(book)
         if book.on_trial and isinstance(error, ExecutionError):
             self._forget(book, str(error))

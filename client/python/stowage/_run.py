@@ -249,7 +249,7 @@ class Run:
             at = self.plan.first_at[block]  # only now: a first step learns here what must be kept
             step = self.steps[at]
             call.buffers = self.chain.copies_of_state(module)
-            others = self.chain.other_state(module) if self.book.on_trial else None
+            others = self.chain.other_state(module) if self.book.on_trial or self.book.is_by_likeness else None
             out = self._first_forward(step, call, args, kwargs)
             if not step.plain:
                 if step.op != _steps.SAVE and call.autocast.enabled and not self.chain.has_tied:

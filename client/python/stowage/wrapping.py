@@ -268,7 +268,8 @@ def wrap(
     Parameters, buffers, names, hooks, copies and pickles of the model stay what they are; under no_grad the model runs as
     if it were not wrapped. The first step measures each block, and takes four to eight times as long as a plain one. Of
     blocks that took the same bytes there, one is measured for each further shape of batch: two to three times as long.
-    Where the first step by that plan takes more than its plan says, each block is measured.
+    Where the first step by that plan takes more than its plan says, runs out of memory or changes other buffers, or nothing
+    fits by those costs, each block is measured.
 
     Raises InvalidArgument for blocks that cannot be planned, FailedPrecondition for a model that is wrapped already and
     where nothing counts the bytes of tensors. The second step raises Infeasible, with ``least_bytes``, where nothing fits.

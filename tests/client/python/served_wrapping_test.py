@@ -66,7 +66,7 @@ def test_a_report_is_of_the_span_that_the_plan_was_asked_in(stowaged, monkeypatc
 
     def note(service, answer, **how):
         verdict = report(service, answer, **how)
-        sent.put((threading.get_ident(), how["traceparent"], verdict))
+        sent.put((threading.get_ident(), how["traceparent"]))
         return verdict
 
     monkeypatch.setattr(rpc.PlanService, "report", note)
@@ -74,9 +74,8 @@ def test_a_report_is_of_the_span_that_the_plan_was_asked_in(stowaged, monkeypatc
     step = step_on(torch.randn(16, 64))
     for _ in range(2):
         step(model)
-    sender, traceparent, verdict = sent.get(timeout=60)
+    sender, traceparent = sent.get(timeout=60)
     assert sender != mine and traceparent == f"00-{'ab':>032}-{'cd':>016}-01"
-    assert verdict in ("accepted", "outlier", "absurd"), "as busy as the machine was"
 
 
 def test_the_next_job_of_the_same_model_has_it_from_the_cache(stowaged):
