@@ -27,6 +27,7 @@ Turn LeasedSolve::Take(const SolveQuestion& question, const std::function<bool()
   }
   if (answer.state == LeaseState::kGranted) {
     metrics_->Leased(LeaseOutcome::kGranted);
+    *wait = LeaseWait();
     return Turn{SolveTurn::kSolve, std::move(answer.held)};
   }
   if (!failed) wait->taken = now;

@@ -82,7 +82,7 @@ class IdleCalls {
     call->context.set_deadline(std::chrono::system_clock::now() + timeout);
     call->context.AddMetadata("authorization", "Bearer " + token_);
     call->stream = stubs_[next_++ % stubs_.size()]->PrepareCall(&call->context, method, &queue_);
-    call->stream->StartCall(nullptr);
+    call->stream->StartCall(call.get());
     call->stream->Finish(&call->status, call.get());
     void* const tag = call.get();
     calls_.emplace(tag, std::move(call));
@@ -94,10 +94,10 @@ class IdleCalls {
     void* tag = nullptr;
     bool ok = false;
     while (queue_.AsyncNext(&tag, &ok, until) == grpc::CompletionQueue::GOT_EVENT) {
-      const auto ended = calls_.find(tag);
-      if (ended == calls_.end()) continue;  // it has begun
-      done(ended->second->status);
-      calls_.erase(ended);
+      const auto call = calls_.find(tag);
+      if (++call->second->events < 2) continue;  // it has begun
+      done(call->second->status);
+      calls_.erase(call);
     }
   }
 
@@ -106,6 +106,7 @@ class IdleCalls {
     grpc::ClientContext context;
     std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream;
     grpc::Status status;
+    int events = 0;  // its beginning and its end
   };
 
   const std::string token_;

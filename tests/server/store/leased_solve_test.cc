@@ -129,6 +129,18 @@ TEST_F(LeasedSolveTest, WhatIsFoundBeforeTheNextTakeWasWaitedForOnce) {
   EXPECT_TRUE(leased.Found(&wait));
   EXPECT_FALSE(leased.Found(&wait));
   EXPECT_EQ(Leases(LeaseOutcome::kWaited), 1);
+
+  ScriptedLease freed({LeaseState::kTaken, LeaseState::kGranted});
+  LeasedSolve then(options_, &freed, &metrics_);
+  EXPECT_EQ(then.Take(
+                    kQuestion, [] { return false; }, &wait)
+                .turn,
+            SolveTurn::kWait);
+  EXPECT_EQ(then.Take(
+                    kQuestion, [] { return false; }, &wait)
+                .turn,
+            SolveTurn::kSolve);
+  EXPECT_FALSE(then.Found(&wait)) << "it was granted, and is counted";
 }
 
 TEST_F(LeasedSolveTest, WhenTheHolderDiesTheNextOneSolves) {
