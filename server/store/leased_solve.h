@@ -52,7 +52,7 @@ class LeasedSolve {
   // let go before this one asked), and not at all where servers share nothing.
   Turn Take(const SolveQuestion& question, const std::function<bool()>& look, LeaseWait* wait);
 
-  // Before the next Take what another server has solved meanwhile was found: whether there was a wait.
+  // Of a question whose plan is found before the next Take: whether it has waited for another server, which is counted once.
   bool Found(LeaseWait* wait);
 
   // Take for work that nobody waits for: kFound, too, when another server is at it.

@@ -131,9 +131,9 @@ class Book:
         self.on_trial = False  # no step by what the record says has ended yet
         self.steps = _steps.Steps(_steps.each_block(length), length)
         self.warm: Set[Any] = set()  # kinds of calls that were measured
-        self.alike: Optional[List[int]] = None  # by block: the first of those that take the same, as far as is known
-        self.is_by_likeness = False  # no step has shown yet that they do
-        self._taken: Dict[Any, Tuple[BlockCosts, List[int]]] = {}  # by blocks that are alike, and what they are given
+        self.alike: Optional[List[int]] = None  # by block: the first one that took the same with other shapes; None: not known
+        self.is_by_likeness = False  # some costs are those of a block alike, and no planned step has checked them yet
+        self._taken: Dict[Any, Tuple[BlockCosts, List[int]]] = {}  # costs, by the first block alike and the kind of call
         self._device = device
         self._head: Optional[Tuple[int, int, int]] = None
         self._head_may_grow = True  # until it was measured
@@ -168,7 +168,7 @@ class Book:
     # ---------------------------------------------------------------- what was measured
 
     def took(self) -> List[str]:
-        """By block, its arguments and what it took of them, but for times."""
+        """By block, its arguments and what was measured with them, except times, in words that can be compared."""
         words = []
         for block, stage in enumerate(self.stages):
             costs = {name: value for name, value in (stage or {}).items() if name != "name" and not name.endswith("_ns")}
@@ -177,7 +177,7 @@ class Book:
         return words
 
     def costs_by_likeness(self, block: int, kind: Any) -> Optional[Tuple[BlockCosts, List[int]]]:
-        """What measure_block has found of a block that is alike, of this kind."""
+        """What measure_block has found, in this step, of a block alike that was called in the same way."""
         found = None if self.alike is None else self._taken.get((self.alike[block], kind))
         if found is None:
             return None
@@ -186,7 +186,7 @@ class Book:
         return costs._replace(stage={**costs.stage, "name": f"block {block}"}), changed
 
     def unlike(self, peak_bytes: int, plan: Plan) -> Optional[str]:
-        """After a step by the plan: in words, whether blocks that were taken for alike are not."""
+        """After the first step by the plan: in words, that a block takes more than the one whose costs it has."""
         if not self.is_by_likeness:
             return None
         self.is_by_likeness = False

@@ -137,7 +137,7 @@ def failure_of(error: grpc.RpcError, hint: str) -> Failure:
     """The error of a call, with the details that came with it (google.rpc.Status)."""
     details = _details(error)
     code, words = error.code().name, error.details()
-    if code == "CANCELLED":  # by no caller: gRPC ends so what comes while a server shuts down
+    if code == "CANCELLED":  # not by the caller: gRPC's answer to a call that comes while a server shuts down
         code, words = "UNAVAILABLE", f"the server has ended the call: {words}"
     made = errors.of_status(code, f"{words}{hint}", _violation(details))
     return Failure(made, _retry_delay_s(details), _reason(details))
