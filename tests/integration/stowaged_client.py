@@ -73,10 +73,10 @@ def need_client():
     need_programs("protoc")
 
 
-def start(stowaged, *flags):
-    """The process, the port of the service and that of its metrics, None where flags give it none. Later flags win."""
+def start(stowaged, *flags, log=None):
+    """The process, the port of the service and that of its metrics, None where flags give it none. Later flags win. Its log goes to a file."""
     command = [stowaged, "--store=memory", "--listen=127.0.0.1:0", "--metrics_listen=", *flags]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
     line = server.stdout.readline()
     ready = re.fullmatch(r"listening on 127\.0\.0\.1:(\d+), metrics on (?:none|127\.0\.0\.1:(\d+))\n", line)
     assert ready, f"not a ready line: {line!r}"
