@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -10,18 +11,41 @@
 #include "client/agent/batch.h"
 #include "client/torch/base/tensors.h"
 #include "client/torch/execute/plain_step.h"
+#include "client/torch/model/model_state.h"
 #include "client/torch/model/state_digest.h"
 #include "tests/client/agent/fake_training.h"
+#include "tests/client/device/training_devices.h"
 
 namespace stowage {
 namespace {
 
 namespace nn = torch::nn;
 
+Batch Moved(const Batch& batch, const TrainingDevice& device) {
+  Batch moved;
+  for (const at::Tensor& input : batch.inputs) moved.inputs.push_back(input.to(device.device));
+  for (const at::Tensor& target : batch.target) moved.target.push_back(target.to(device.device));
+  return moved;
+}
+
+class AgentOnDevicesTest : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { SKIP_IF_MISSING(device_); }
+
+  AgentOptions Options() const {
+    AgentOptions options;
+    options.profile.repeats = 2;
+    options.device = device_.execution;
+    return options;
+  }
+
+  const TrainingDevice& device_ = TrainingDeviceNamed(GetParam());
+};
+
 // Two inputs, a residual connection, dropout, and a loss that reads the target. No convolutions, whose workspaces
 // differ between processors: a share of its memory allows the same everywhere.
 struct TwoInputs {
-  TwoInputs() : model("two_inputs") {
+  explicit TwoInputs(const TrainingDevice& device) : model("two_inputs") {
     torch::manual_seed(7);
     const int points = model.AddInput("points");
     const int scale = model.AddInput("scale");
@@ -50,7 +74,10 @@ struct TwoInputs {
     model.AddNode(std::move(loss));
     batch.inputs = {torch::randn({4, 256, 3}), torch::rand({4, 1, 8}) + 0.5};
     batch.target = torch::randint(5, {4}, torch::kLong);
+    MoveTo(device.device, model);
+    batch = Moved(batch, device);
     torch::manual_seed(8);
+    random = RandomState::Capture(device.device);
   }
 
   Batch CopyOfBatch() const {
@@ -59,22 +86,24 @@ struct TwoInputs {
 
   GraphModel model;
   Batch batch;
+  RandomState random;  // of a step
 };
 
-TEST(AgentGraph, TrainsByPlansLikePlainTraining) {
-  TwoInputs planned;
-  AgentOptions options;
-  options.profile.repeats = 2;
-  Agent agent(&planned.model, options);
+class AgentGraphTest : public AgentOnDevicesTest {};
+
+TEST_P(AgentGraphTest, TrainsByPlansLikePlainTraining) {
+  TwoInputs planned(device_);
+  Agent agent(&planned.model, Options());
   const absl::StatusOr<AdoptedPlan> adopted = agent.Plan(planned.batch, ShareOfStoreAll{0.75});
   ASSERT_TRUE(adopted.ok()) << adopted.status();
   ASSERT_EQ(adopted->plan.status, PlanStatus::kFound);
 
-  TwoInputs plain;
+  TwoInputs plain(device_);
+  planned.random.Restore();
   const absl::StatusOr<StepReport> expected =
-      PlainGraphStep(plain.model, plain.CopyOfBatch().inputs, plain.batch.target);
+      PlainGraphStep(plain.model, plain.CopyOfBatch().inputs, plain.batch.target, device_.meter());
   ASSERT_TRUE(expected.ok()) << expected.status();
-  torch::manual_seed(8);
+  planned.random.Restore();
   const absl::StatusOr<StepReport> step = agent.Step(planned.CopyOfBatch());
   ASSERT_TRUE(step.ok()) << step.status();
   EXPECT_EQ(step->loss, expected->loss);
@@ -84,13 +113,13 @@ TEST(AgentGraph, TrainsByPlansLikePlainTraining) {
   EXPECT_EQ(step->recomputed_forwards, adopted->plan.prediction.recomputed_forwards);
 }
 
-TEST(AgentGraph, ASecondJobFindsThePlanByKey) {
+TEST_P(AgentGraphTest, ASecondJobFindsThePlanByKey) {
   FakeService service;
-  TwoInputs first;
-  TwoInputs second;
+  TwoInputs first(device_);
+  TwoInputs second(device_);
   std::vector<Digest> digests;
   for (TwoInputs* job : {&first, &second}) {
-    Agent agent(MakeTrainedModel(&job->model), service.Connect(), {});
+    Agent agent(MakeTrainedModel(&job->model), service.Connect(), Options());
     const absl::StatusOr<AdoptedPlan> adopted = agent.Plan(job->batch, ShareOfStoreAll{0.75});
     ASSERT_TRUE(adopted.ok()) << adopted.status();
     digests.push_back(adopted->digest);
@@ -100,9 +129,9 @@ TEST(AgentGraph, ASecondJobFindsThePlanByKey) {
   EXPECT_EQ(digests[0], digests[1]);
 }
 
-TEST(AgentGraph, SwitchedOffItTrainsPlain) {
-  TwoInputs job;
-  AgentOptions options;
+TEST_P(AgentGraphTest, SwitchedOffItTrainsPlain) {
+  TwoInputs job(device_);
+  AgentOptions options = Options();
   options.off = [] { return true; };
   Agent agent(&job.model, options);
   const absl::StatusOr<StepReport> step = agent.Step(job.CopyOfBatch());
@@ -111,16 +140,16 @@ TEST(AgentGraph, SwitchedOffItTrainsPlain) {
   EXPECT_EQ(agent.steps().plain, 1);
 }
 
-TEST(AgentGraph, TheNumberOfInputsIsTheModels) {
-  TwoInputs job;
-  Agent agent(&job.model, {});
+TEST_P(AgentGraphTest, TheNumberOfInputsIsTheModels) {
+  TwoInputs job(device_);
+  Agent agent(&job.model, Options());
   EXPECT_EQ(agent.Plan(job.batch.inputs[0], job.batch.target, ShareOfStoreAll{1.0}).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 
 // A chain whose blocks take and make pairs, read a mask of the batch, and are trained by two targets.
 struct Blocks {
-  Blocks() : model("blocks") {
+  explicit Blocks(const TrainingDevice& device) : model("blocks") {
     torch::manual_seed(7);
     const int mask = model.AddSideInput("mask");
     for (int block = 0; block < 4; ++block) {
@@ -143,25 +172,31 @@ struct Blocks {
     });
     batch.inputs = {torch::randn({64, 16}), torch::rand({64, 16})};
     batch.target = {torch::randn({64, 16}), torch::randn({64, 48})};
+    MoveTo(device.device, model);
+    batch = Moved(batch, device);
     torch::manual_seed(8);
+    random = RandomState::Capture(device.device);
   }
 
   ChainModel model;
   Batch batch;
+  RandomState random;  // of a step
 };
 
-TEST(AgentBlocks, ChainsOfBlocksTrainByPlansLikePlainTraining) {
-  Blocks planned;
-  AgentOptions options;
-  options.profile.repeats = 2;
-  Agent agent(&planned.model, options);
+class AgentBlocksTest : public AgentOnDevicesTest {};
+
+TEST_P(AgentBlocksTest, ChainsOfBlocksTrainByPlansLikePlainTraining) {
+  Blocks planned(device_);
+  Agent agent(&planned.model, Options());
   const absl::StatusOr<AdoptedPlan> adopted = agent.Plan(planned.batch, ShareOfStoreAll{0.8});
   ASSERT_TRUE(adopted.ok()) << adopted.status();
   ASSERT_EQ(adopted->plan.status, PlanStatus::kFound);
-  Blocks plain;
-  const auto expected = PlainStep(plain.model, plain.batch.inputs, plain.batch.target);
+  Blocks plain(device_);
+  planned.random.Restore();
+  const auto expected =
+      PlainStep(plain.model, plain.batch.inputs, plain.batch.target, device_.meter());
   ASSERT_TRUE(expected.ok()) << expected.status();
-  torch::manual_seed(8);
+  planned.random.Restore();
   const absl::StatusOr<StepReport> step = agent.Step(planned.batch);
   ASSERT_TRUE(step.ok()) << step.status();
   EXPECT_EQ(step->loss, expected->loss);
@@ -170,7 +205,7 @@ TEST(AgentBlocks, ChainsOfBlocksTrainByPlansLikePlainTraining) {
   EXPECT_GT(step->recomputed_forwards, 0);
 
   planned.model.ZeroGradients();
-  torch::manual_seed(8);
+  planned.random.Restore();
   const auto made = agent.Forward(planned.batch);
   ASSERT_TRUE(made.ok()) << made.status();
   ASSERT_EQ(made->size(), 2U);
@@ -179,20 +214,25 @@ TEST(AgentBlocks, ChainsOfBlocksTrainByPlansLikePlainTraining) {
 }
 
 // The shapes of all of a batch's tensors are those that a plan is for.
-TEST(AgentBlocks, APlanIsForShapesOfSideInputsAndTargets) {
-  Blocks job;
-  Agent agent(&job.model, {});
+TEST_P(AgentBlocksTest, APlanIsForShapesOfSideInputsAndTargets) {
+  Blocks job(device_);
+  Agent agent(&job.model, Options());
   ASSERT_TRUE(agent.Plan(job.batch, ShareOfStoreAll{1.0}).ok());
   const auto text = [&](const Batch& batch) { return BatchSignature::Of(batch, job.model).text(); };
   EXPECT_EQ(text(job.batch), "Float[64,16] Float[64,16] -> Float[64,16] Float[64,48]");
   Batch other = job.batch;
-  other.inputs[1] = torch::ones({1, 16});
+  other.inputs[1] = torch::ones({1, 16}).to(device_.device);
   EXPECT_NE(text(other), text(job.batch));
   EXPECT_TRUE(agent.Step(other).ok());
   EXPECT_EQ(agent.steps().by_larger, 1);
   EXPECT_EQ(agent.Step({{job.batch.inputs[0]}, job.batch.target}).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
+
+INSTANTIATE_TEST_SUITE_P(Devices, AgentGraphTest, testing::Values("cpu", "test", "cuda"),
+                         [](const auto& device) { return device.param; });
+INSTANTIATE_TEST_SUITE_P(Devices, AgentBlocksTest, testing::Values("cpu", "test", "cuda"),
+                         [](const auto& device) { return device.param; });
 
 }  // namespace
 }  // namespace stowage

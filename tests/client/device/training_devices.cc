@@ -117,10 +117,14 @@ void FinishTrainingDevices() {
   }
 }
 
-void MoveTo(c10::Device device, const ModelTensors& model) {
+void MoveTo(c10::Device device, const std::vector<at::Tensor>& tensors) {
   if (device.is_cpu()) return;
-  for (const at::Tensor& parameter : model.parameters()) MoveTo(device, parameter);
-  for (const at::Tensor& buffer : model.buffers()) MoveTo(device, buffer);
+  for (const at::Tensor& tensor : tensors) MoveTo(device, tensor);
+}
+
+void MoveTo(c10::Device device, const ModelTensors& model) {
+  MoveTo(device, model.parameters());
+  MoveTo(device, model.buffers());
 }
 
 }  // namespace stowage

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "client/torch/memory/memory_meter.h"
 #include "client/torch/model/model_tensors.h"
@@ -49,7 +50,8 @@ const TrainingDevice& TrainingDeviceNamed(const std::string& name);
 // Waits for what those that were asked for still have to do: their queues hold memory of the host, too.
 void FinishTrainingDevices();
 
-// Puts a model there, for all who hold its tensors.
+// Puts tensors there, or a model's, for all who hold them.
+void MoveTo(c10::Device device, const std::vector<at::Tensor>& tensors);
 void MoveTo(c10::Device device, const ModelTensors& model);
 
 }  // namespace stowage

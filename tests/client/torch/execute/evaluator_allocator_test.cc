@@ -2,26 +2,37 @@
 // training, on random schedules.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <random>
 #include <string>
+#include <tuple>
+#include <utility>
 
-#include "client/torch/memory/tracking_allocator.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/instance.h"
+#include "tests/client/device/training_devices.h"
 #include "tests/client/torch/execute/chain_training.h"
+#include "tests/client/torch/network_case.h"
 #include "tests/client/torch/random_schedule.h"
 
 namespace stowage {
 namespace {
 
-class EvaluatorAllocatorTest : public testing::TestWithParam<std::string>, protected ChainTraining {
+class EvaluatorAllocatorTest : public testing::TestWithParam<NetworkCase>, protected ChainTraining {
  protected:
-  EvaluatorAllocatorTest() : ChainTraining(GetParam()) {}
+  EvaluatorAllocatorTest()
+      : ChainTraining(std::get<0>(GetParam()), TrainingDeviceNamed(std::get<1>(GetParam()))) {}
+  ~EvaluatorAllocatorTest() override { training_device_.ClearLimit(); }
+  void SetUp() override { SKIP_IF_MISSING(training_device_); }
+
+  std::unique_ptr<Executor> Make(const Chain& chain, const Schedule& schedule) {
+    auto executor = Executor::Create(&network_.model, chain, schedule, training_device_.execution);
+    EXPECT_TRUE(executor.ok()) << executor.status();
+    return std::move(executor).value();
+  }
 
   void ExpectExact(const Chain& chain, const Schedule& schedule, const Outcome& plain) {
-    auto executor = Executor::Create(&network_.model, chain, schedule);
-    ASSERT_TRUE(executor.ok()) << executor.status();
-    ChainTraining::ExpectExact(executor->get(), schedule, plain);
+    ChainTraining::ExpectExact(Make(chain, schedule).get(), schedule, plain);
   }
 };
 
@@ -29,7 +40,7 @@ TEST_P(EvaluatorAllocatorTest, RandomSchedulesAreExact) {
   const Chain chain = Profiled();
   const Outcome plain = Plain();
 
-  const int schedules = GetParam() == "resnet18" ? 24 : 120;
+  const int schedules = std::get<0>(GetParam()) == "resnet18" || !training_device_.exact ? 24 : 120;
   std::mt19937 random(99);
   int recomputes = 0;
   int disturbed = 0;
@@ -60,7 +71,7 @@ TEST_P(EvaluatorAllocatorTest, AnActivationMayBeThereTwice) {
 }
 
 TEST_P(EvaluatorAllocatorTest, ALimitAtThePeakHoldsAnd64BytesLessDoesNot) {
-  TrackingAllocator* meter = TrackingAllocator::Get();
+  if (!training_device_.limits_memory()) GTEST_SKIP() << "no limit to the byte";
   const Chain chain = Profiled();
   const Outcome plain = Plain();
   const Bytes sums = TiedSums(network_.model);
@@ -68,26 +79,30 @@ TEST_P(EvaluatorAllocatorTest, ALimitAtThePeakHoldsAnd64BytesLessDoesNot) {
   for (int i = 0; i < 5; ++i) {
     const Schedule schedule = Disturb(chain, RandomPersistentSchedule(chain, &random), i, &random);
     SCOPED_TRACE(Text(schedule));
-    auto executor = Executor::Create(&network_.model, chain, schedule).value();
+    const auto executor = Make(chain, schedule);
     Rewind();
-    const Bytes live = meter->current();
-    const Bytes top = live + sums - chain.activation(0) + executor->prediction().peak;
+    const Bytes live = training_device_.live();
+    const Bytes most = sums - chain.activation(0) + executor->prediction().peak;
 
-    meter->SetLimit(top - Bytes(64));
+    // The peak is whole blocks elsewhere, of which this step may need fewer.
+    training_device_.LimitMemory(most - Bytes(training_device_.exact ? 64 : most.value() / 2));
     const auto failed = executor->Step(network_.input, network_.target);
-    meter->ClearLimit();
+    training_device_.ClearLimit();
     EXPECT_EQ(failed.status().code(), absl::StatusCode::kResourceExhausted) << failed.status();
-    EXPECT_EQ(meter->current(), live);
+    EXPECT_EQ(training_device_.live(), live);
     EXPECT_TRUE(BufferState::Capture(network_.model.buffers()) == buffers_);
-    EXPECT_TRUE(RandomState::Capture() == random_);
+    EXPECT_TRUE(RandomState::Capture(training_device_.device) == random_);
 
     // The next step, with nothing put right but the gradients.
     network_.model.ZeroGradients();
-    meter->SetLimit(top);
+    training_device_.LimitMemory(most);
     const auto report = executor->Step(network_.input, network_.target);
-    meter->ClearLimit();
+    training_device_.ClearLimit();
     ASSERT_TRUE(report.ok()) << report.status();
-    EXPECT_EQ(report->peak, executor->prediction().peak);
+    EXPECT_LE(report->peak, executor->prediction().peak);
+    if (training_device_.exact) {
+      EXPECT_EQ(report->peak, executor->prediction().peak);
+    }
     ExpectEqual(plain, After(*report));
   }
 }
@@ -95,19 +110,27 @@ TEST_P(EvaluatorAllocatorTest, ALimitAtThePeakHoldsAnd64BytesLessDoesNot) {
 TEST_P(EvaluatorAllocatorTest, GradientsAccumulateOverSteps) {
   const Chain chain = Profiled();
   std::mt19937 random(5);
-  const Schedule schedule = RandomPersistentSchedule(chain, &random);
-  auto executor = Executor::Create(&network_.model, chain, schedule);
-  ASSERT_TRUE(executor.ok()) << executor.status();
+  const auto executor = Make(chain, RandomPersistentSchedule(chain, &random));
   Rewind();
-  ASSERT_TRUE(PlainStep(network_.model, network_.input, network_.target).ok());
-  const Outcome plain = After(PlainStep(network_.model, network_.input, network_.target).value());
+  const auto plain_step = [&] {
+    return PlainStep(network_.model, network_.input, network_.target, meter_).value();
+  };
+  plain_step();
+  const Outcome plain = After(plain_step());
   Rewind();
-  ASSERT_TRUE((*executor)->Step(network_.input, network_.target).ok());
-  ExpectEqual(plain, After((*executor)->Step(network_.input, network_.target).value()));
+  ASSERT_TRUE(executor->Step(network_.input, network_.target).ok());
+  ExpectEqual(plain, After(executor->Step(network_.input, network_.target).value()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, EvaluatorAllocatorTest, testing::ValuesIn(TestNetworkNames()),
-                         [](const auto& network) { return network.param; });
+INSTANTIATE_TEST_SUITE_P(Networks, EvaluatorAllocatorTest,
+                         testing::Combine(testing::ValuesIn(TestNetworkNames()),
+                                          testing::Values("cpu")),
+                         NameOfNetworkCase);
+INSTANTIATE_TEST_SUITE_P(OnOtherDevices, EvaluatorAllocatorTest,
+                         testing::Combine(testing::Values("norm_cnn", "mlp", "moving_scale",
+                                                          "transformer", "early_ends", "tied"),
+                                          testing::Values("test", "cuda")),
+                         NameOfNetworkCase);
 
 }  // namespace
 }  // namespace stowage

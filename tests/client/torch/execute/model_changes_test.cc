@@ -31,7 +31,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 // Two linear layers around a dropout, each a stage.
-class ModelChangesTest : public testing::Test {
+class ModelChangesTest : public testing::TestWithParam<std::string> {
  protected:
   ModelChangesTest() {
     torch::manual_seed(3);
@@ -43,18 +43,28 @@ class ModelChangesTest : public testing::Test {
     model_.AddStage("last", "linear", last_);
     model_.SetLoss("square",
                    [](const at::Tensor& y, const at::Tensor&) { return y.square().mean(); });
-    input_ = torch::randn({5, 6});
-    chain_.emplace(ChainWithTimes(model_, input_, {}));
+    input_ = torch::randn({5, 6}).to(device_.device);
+    MoveTo(device_.device, model_);
+    chain_.emplace(ChainWithTimes(model_, input_, {}, device_.execution));
   }
+  void SetUp() override { SKIP_IF_MISSING(device_); }
 
   std::unique_ptr<PlannedModule> Planned() {
-    return PlannedModule::Create(&model_, *chain_, RecomputeAll(*chain_)).value();
+    return PlannedModule::Create(&model_, *chain_, RecomputeAll(*chain_), device_.execution)
+        .value();
   }
   std::string ErrorOfStep() {
     const auto planned = Planned();
     return ErrorOf([&] { planned->forward(input_).square().mean().backward(); });
   }
 
+  nn::Linear LayerThere(int in, int out) const {
+    nn::Linear layer(in, out);
+    MoveTo(device_.device, layer->parameters());
+    return layer;
+  }
+
+  const TrainingDevice& device_ = TrainingDeviceNamed(GetParam());
   nn::Linear first_{nullptr};
   nn::Dropout drop_{nullptr};
   nn::Linear last_{nullptr};
@@ -63,14 +73,14 @@ class ModelChangesTest : public testing::Test {
   std::optional<Chain> chain_;
 };
 
-TEST_F(ModelChangesTest, ModesAreThoseOfTheModulesNow) {
+TEST_P(ModelChangesTest, ModesAreThoseOfTheModulesNow) {
   // A linear layer, a sequence of two, a linear layer.
   EXPECT_THAT(model_.modes(), ElementsAre(true, true, true, true, true));
   drop_->eval();
   EXPECT_THAT(model_.modes(), ElementsAre(true, true, false, true, true));
 }
 
-TEST_F(ModelChangesTest, AModeThatChangesBeforeARecomputeIsAnErrorOfItsStage) {
+TEST_P(ModelChangesTest, AModeThatChangesBeforeARecomputeIsAnErrorOfItsStage) {
   const auto planned = Planned();
   {
     const at::Tensor loss = planned->forward(input_).square().mean();
@@ -84,15 +94,15 @@ TEST_F(ModelChangesTest, AModeThatChangesBeforeARecomputeIsAnErrorOfItsStage) {
 }
 
 // As load_state_dict(assign=True) and as an adapter around a layer do.
-TEST_F(ModelChangesTest, AParameterThatWasReplacedIsAnErrorOfItsStage) {
+TEST_P(ModelChangesTest, AParameterThatWasReplacedIsAnErrorOfItsStage) {
   first_->weight = first_->weight.detach().clone().requires_grad_();
   EXPECT_THAT(ErrorOfStep(), HasSubstr("stage 1 (first, linear): its forward uses 1 parameters "
                                        "that it does not list"));
 }
 
 // A layer that this step leaves out has no gradient, as in plain training.
-TEST_F(ModelChangesTest, AParameterThatThisStepDoesNotUseIsNoError) {
-  nn::Linear sometimes(8, 8);
+TEST_P(ModelChangesTest, AParameterThatThisStepDoesNotUseIsNoError) {
+  nn::Linear sometimes = LayerThere(8, 8);
   ModelStage stage = model_.stage(1);
   bool used = true;
   stage.forward = [base = stage.forward, sometimes, &used](const at::Tensor& x) mutable {
@@ -106,9 +116,9 @@ TEST_F(ModelChangesTest, AParameterThatThisStepDoesNotUseIsNoError) {
   conditional.AddStage(model_.stage(2));
   conditional.AddStage(model_.stage(3));
   conditional.SetLoss("square", model_.loss());
-  const Chain chain = ChainWithTimes(conditional, input_, {});
+  const Chain chain = ChainWithTimes(conditional, input_, {}, device_.execution);
   Schedule keep = StoreAllSchedule(chain);
-  const auto executor = Executor::Create(&conditional, chain, keep).value();
+  const auto executor = Executor::Create(&conditional, chain, keep, device_.execution).value();
   ASSERT_TRUE(executor->Step(input_, {}).ok());
   used = false;
   sometimes->zero_grad();
@@ -116,9 +126,9 @@ TEST_F(ModelChangesTest, AParameterThatThisStepDoesNotUseIsNoError) {
   EXPECT_TRUE(status.ok()) << status;
 }
 
-TEST_F(ModelChangesTest, AParameterThatNobodyListsIsAnErrorOfItsStage) {
+TEST_P(ModelChangesTest, AParameterThatNobodyListsIsAnErrorOfItsStage) {
   last_->weight.set_requires_grad(false);
-  nn::Linear adapter(8, 4);
+  nn::Linear adapter = LayerThere(8, 4);
   ModelStage stage = model_.stage(3);
   ChainModel adapted("adapted");
   adapted.AddStage(model_.stage(1));
@@ -130,8 +140,9 @@ TEST_F(ModelChangesTest, AParameterThatNobodyListsIsAnErrorOfItsStage) {
   };
   adapted.AddStage(stage);
   adapted.SetLoss("square", model_.loss());
-  const Chain chain = ChainWithTimes(adapted, input_, {});
-  const auto executor = Executor::Create(&adapted, chain, RecomputeAll(chain)).value();
+  const Chain chain = ChainWithTimes(adapted, input_, {}, device_.execution);
+  const auto executor =
+      Executor::Create(&adapted, chain, RecomputeAll(chain), device_.execution).value();
   EXPECT_TRUE(executor->Step(input_, {}).ok());
   wrapped = true;
   const absl::Status status = executor->Step(input_, {}).status();
@@ -141,21 +152,21 @@ TEST_F(ModelChangesTest, AParameterThatNobodyListsIsAnErrorOfItsStage) {
                         "list"));
 }
 
-TEST_F(ModelChangesTest, ParametersMayBeWrittenBetweenSteps) {
+TEST_P(ModelChangesTest, ParametersMayBeWrittenBetweenSteps) {
   const auto planned = Planned();
   planned->forward(input_).square().mean().backward();
-  const nn::Linear other(6, 8);
+  const nn::Linear other = LayerThere(6, 8);
   {
     const torch::NoGradGuard no_grad;
     first_->weight.copy_(other->weight);
     first_->bias.copy_(other->bias);
   }
-  const Rewinder start(model_);
+  const Rewinder start(model_, device_.device);
   const auto step = [&](const std::function<at::Tensor()>& forward) {
     start.Rewind();
     const at::Tensor loss = forward().square().mean();
     loss.backward();
-    return Outcome::Of(model_, loss.item<double>());
+    return Outcome::Of(model_, loss.item<double>(), device_.device);
   };
   const Outcome plain = step([&] {
     at::Tensor x = input_;
@@ -164,6 +175,9 @@ TEST_F(ModelChangesTest, ParametersMayBeWrittenBetweenSteps) {
   });
   ExpectEqual(plain, step([&] { return planned->forward(input_); }));
 }
+
+INSTANTIATE_TEST_SUITE_P(Devices, ModelChangesTest, testing::Values("cpu", "test", "cuda"),
+                         [](const auto& device) { return device.param; });
 
 class SetToNoneTest : public testing::TestWithParam<NetworkCase> {
  protected:

@@ -10,7 +10,7 @@
 #include <variant>
 
 #include "client/torch/profile/chain_profiler.h"
-#include "tests/client/torch/test_networks.h"
+#include "tests/client/device/training_devices.h"
 
 namespace stowage {
 namespace {
@@ -18,24 +18,43 @@ namespace {
 namespace nn = torch::nn;
 using testing::HasSubstr;
 
-absl::StatusOr<Profile> ProfileOf(ChainModel model) {
-  model.SetLoss("sum", [](const at::Tensor& y, const at::Tensor&) { return y.sum(); });
-  ProfileOptions options;
-  options.bytes_only = true;
-  return ProfileChain(model, torch::randn({2, 4}), torch::zeros({1}), options);
-}
+class StageRulesTest : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { SKIP_IF_MISSING(device_); }
 
-void ExpectRefused(ChainModel model, const std::string& message) {
-  const absl::Status status = ProfileOf(std::move(model)).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr(message));
-}
+  absl::StatusOr<Profile> ProfileOf(ChainModel model) {
+    if (!model.loss()) {
+      model.SetLoss("sum", [](const at::Tensor& y, const at::Tensor&) { return y.sum(); });
+    }
+    ProfileOptions options;
+    options.bytes_only = true;
+    options.device = device_.execution;
+    const auto there = [&](const at::Tensor& tensor) { return tensor.to(device_.device); };
+    return ProfileChain(model, there(torch::randn({2, 4})), there(torch::zeros({1})), options);
+  }
 
-ChainModel OneLayer() {
-  ChainModel model("rules");
-  model.AddStage("fc", "linear", nn::Linear(4, 4));
-  return model;
-}
+  void ExpectRefused(ChainModel model, const std::string& message) {
+    const absl::Status status = ProfileOf(std::move(model)).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+  }
+
+  at::Tensor Zero() const { return torch::zeros({1}).to(device_.device); }
+
+  nn::Linear Layer() const {
+    nn::Linear layer(4, 4);
+    MoveTo(device_.device, layer->parameters());
+    return layer;
+  }
+
+  ChainModel OneLayer() const {
+    ChainModel model("rules");
+    model.AddStage("fc", "linear", Layer());
+    return model;
+  }
+
+  const TrainingDevice& device_ = TrainingDeviceNamed(GetParam());
+};
 
 ModelStage Counting(const at::Tensor& count) {
   ModelStage stage;
@@ -48,9 +67,9 @@ ModelStage Counting(const at::Tensor& count) {
   return stage;
 }
 
-TEST(StageRulesTest, AnOutputThatTheStageKeepsIsRefused) {
+TEST_P(StageRulesTest, AnOutputThatTheStageKeepsIsRefused) {
   ChainModel constant = OneLayer();
-  const at::Tensor kept = torch::randn({2, 4});
+  const at::Tensor kept = torch::randn({2, 4}).to(device_.device);
   constant.AddFunction("constant", "none", [kept](const at::Tensor&) { return kept; });
   ExpectRefused(std::move(constant),
                 "stage 2 (constant, none): it returns a tensor that it keeps between calls");
@@ -65,35 +84,32 @@ TEST(StageRulesTest, AnOutputThatTheStageKeepsIsRefused) {
                 "stage 2 (cached, none): it returns a tensor that it keeps between calls");
 }
 
-TEST(StageRulesTest, UnlistedParametersAreRefused) {
+TEST_P(StageRulesTest, UnlistedParametersAreRefused) {
   ChainModel model("rules");
-  const nn::Linear hidden(4, 4);
+  const nn::Linear hidden = Layer();
   model.AddFunction("hidden", "linear",
                     [hidden](const at::Tensor& x) { return nn::Linear(hidden)->forward(x); });
-  model.AddStage("fc", "linear", nn::Linear(4, 4));
+  model.AddStage("fc", "linear", Layer());
   ExpectRefused(std::move(model),
                 "stage 1 (hidden, linear): it trains parameters that it does not list");
 }
 
-TEST(StageRulesTest, UnlistedParametersOfTheLossAreRefused) {
+TEST_P(StageRulesTest, UnlistedParametersOfTheLossAreRefused) {
   ChainModel model("rules");
   model.AddFunction("twice", "mul", [](const at::Tensor& x) { return x * 2; });
-  const at::Tensor weight = torch::ones({4}).requires_grad_();
+  const at::Tensor weight = torch::ones({4}).to(device_.device).requires_grad_();
   model.SetLoss("weighted",
                 [weight](const at::Tensor& y, const at::Tensor&) { return (y * weight).sum(); });
-  const absl::Status status = ProfileChain(model, torch::randn({2, 4}), torch::zeros({1})).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr("the loss (weighted): it trains parameters"));
+  ExpectRefused(std::move(model), "the loss (weighted): it trains parameters");
 }
 
-TEST(StageRulesTest, AStageWithHiddenStateIsNeverRecomputed) {
-  const auto stage_two = [](ModelStage stage) {
+TEST_P(StageRulesTest, AStageWithHiddenStateIsNeverRecomputed) {
+  const auto stage_two = [&](ModelStage stage) {
     ChainModel model = OneLayer();
     model.AddStage(std::move(stage));
     return std::get<Chain>(ProfileOf(std::move(model)).value().problem).stage(2);
   };
-  const at::Tensor count = torch::zeros({1});
+  const at::Tensor count = Zero();
   ModelStage hidden = Counting(count);
   EXPECT_FALSE(stage_two(hidden).must_keep);
   hidden.stateful = true;
@@ -113,8 +129,8 @@ ModelStage Owner(const at::Tensor& buffer) {
   return owner;
 }
 
-TEST(StageRulesTest, WritingTheBuffersOfALaterStageIsRefused) {
-  const at::Tensor count = torch::zeros({1});
+TEST_P(StageRulesTest, WritingTheBuffersOfALaterStageIsRefused) {
+  const at::Tensor count = Zero();
   ChainModel model = OneLayer();
   model.AddStage(Counting(count));
   model.AddStage(Owner(count));
@@ -123,8 +139,8 @@ TEST(StageRulesTest, WritingTheBuffersOfALaterStageIsRefused) {
                 "not list them");
 }
 
-TEST(StageRulesTest, WritingTheBuffersOfAnEarlierStageIsRefused) {
-  const at::Tensor count = torch::zeros({1});
+TEST_P(StageRulesTest, WritingTheBuffersOfAnEarlierStageIsRefused) {
+  const at::Tensor count = Zero();
   ChainModel model = OneLayer();
   model.AddStage(Owner(count));
   model.AddStage(Counting(count));
@@ -133,8 +149,8 @@ TEST(StageRulesTest, WritingTheBuffersOfAnEarlierStageIsRefused) {
                 "not list them");
 }
 
-TEST(StageRulesTest, ABufferMayBeListedByTwoStages) {
-  const at::Tensor count = torch::zeros({1});
+TEST_P(StageRulesTest, ABufferMayBeListedByTwoStages) {
+  const at::Tensor count = Zero();
   ModelStage first = Counting(count);
   first.buffers = {count};
   ChainModel model = OneLayer();
@@ -146,6 +162,9 @@ TEST(StageRulesTest, ABufferMayBeListedByTwoStages) {
   EXPECT_TRUE(chain.stage(2).stateful);
   EXPECT_TRUE(chain.stage(3).stateful);
 }
+
+INSTANTIATE_TEST_SUITE_P(Devices, StageRulesTest, testing::Values("cpu", "test", "cuda"),
+                         [](const auto& device) { return device.param; });
 
 }  // namespace
 }  // namespace stowage

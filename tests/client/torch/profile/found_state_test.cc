@@ -11,10 +11,10 @@
 
 #include "client/torch/execute/executor.h"
 #include "client/torch/execute/plain_step.h"
-#include "client/torch/memory/tracking_allocator.h"
 #include "client/torch/model/model_state.h"
 #include "client/torch/profile/chain_profiler.h"
 #include "solvers/schedule/schedule.h"
+#include "tests/client/device/training_devices.h"
 
 namespace stowage {
 namespace {
@@ -23,6 +23,13 @@ namespace nn = torch::nn;
 using testing::HasSubstr;
 
 struct Layers {
+  explicit Layers(c10::Device device) {
+    for (const auto& tensors :
+         {conv->parameters(), norm->parameters(), norm->buffers(), head->parameters()}) {
+      MoveTo(device, tensors);
+    }
+  }
+
   nn::Conv2d conv{nn::Conv2dOptions(3, 4, 3).padding(1)};
   nn::BatchNorm2d norm{4};
   nn::Linear head{4 * 6 * 6, 5};
@@ -49,13 +56,24 @@ std::vector<const void*> Places(const std::vector<at::Tensor>& tensors) {
   return places;
 }
 
-TEST(FoundStateTest, FindsWhatIsNotListed) {
+class FoundStateTest : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { SKIP_IF_MISSING(device_); }
+
+  at::Tensor There(const at::Tensor& tensor) const { return tensor.to(device_.device); }
+  at::Tensor Drawn(at::IntArrayRef sizes) const { return There(torch::randn(sizes)); }
+  RandomState Random() const { return RandomState::Capture(device_.device); }
+
+  const TrainingDevice& device_ = TrainingDeviceNamed(GetParam());
+};
+
+TEST_P(FoundStateTest, FindsWhatIsNotListed) {
   torch::manual_seed(1);
-  const Layers layers;
+  const Layers layers(device_.device);
   ChainModel model = Unlisted(layers);
-  const at::Tensor input = torch::randn({2, 3, 6, 6}), target = torch::randn({2, 5});
+  const at::Tensor input = Drawn({2, 3, 6, 6}), target = Drawn({2, 5});
   const at::Tensor mean = layers.norm->running_mean.clone();
-  const RandomState random = RandomState::Capture();
+  const RandomState random = Random();
   ASSERT_TRUE(FindState(input, target, &model).ok());
 
   EXPECT_EQ(Places(model.stage(1).parameters), Places(layers.conv->parameters()));
@@ -72,7 +90,7 @@ TEST(FoundStateTest, FindsWhatIsNotListed) {
   // As it was.
   EXPECT_TRUE(layers.norm->running_mean.equal(mean));
   EXPECT_EQ(layers.norm->num_batches_tracked.item<int64_t>(), 0);
-  EXPECT_EQ(RandomState::Capture(), random);
+  EXPECT_EQ(Random(), random);
 
   // What was found is listed.
   const std::string kind = model.stage(1).op_kind;
@@ -82,13 +100,15 @@ TEST(FoundStateTest, FindsWhatIsNotListed) {
   EXPECT_EQ(model.stage(1).op_kind, kind);
 }
 
-TEST(FoundStateTest, AModelThatWasCompletedTrainsByPlans) {
+TEST_P(FoundStateTest, AModelThatWasCompletedTrainsByPlans) {
   torch::manual_seed(2);
-  const Layers layers;
+  const Layers layers(device_.device);
   ChainModel model = Unlisted(layers);
-  const at::Tensor input = torch::randn({2, 3, 6, 6}), target = torch::randn({2, 5});
+  const at::Tensor input = Drawn({2, 3, 6, 6}), target = Drawn({2, 5});
   ASSERT_TRUE(FindState(input, target, &model).ok());
-  auto profile = ProfileChain(model, input, target, {});
+  ProfileOptions options;
+  options.device = device_.execution;
+  auto profile = ProfileChain(model, input, target, options);
   ASSERT_TRUE(profile.ok()) << profile.status();
   const Chain& chain = std::get<Chain>(profile->problem);
   EXPECT_TRUE(chain.stage(2).stateful);
@@ -99,8 +119,8 @@ TEST(FoundStateTest, AModelThatWasCompletedTrainsByPlans) {
                             Backward(4),      Backward(3),
                             ForwardSave(1),   ForwardSave(2),
                             Backward(2),      Backward(1)};
-  torch::manual_seed(3);
-  auto plain = PlainStep(model, input, target);
+  const RandomState random = Random();
+  auto plain = PlainStep(model, input, target, device_.meter());
   ASSERT_TRUE(plain.ok()) << plain.status();
   std::vector<at::Tensor> gradients;
   for (const at::Tensor& parameter : model.parameters()) {
@@ -109,9 +129,9 @@ TEST(FoundStateTest, AModelThatWasCompletedTrainsByPlans) {
   const at::Tensor mean = layers.norm->running_mean.clone();
   model.ZeroGradients();
   nn::BatchNorm2d(layers.norm)->reset_running_stats();
-  auto executor = Executor::Create(&model, chain, planned);
+  auto executor = Executor::Create(&model, chain, planned, device_.execution);
   ASSERT_TRUE(executor.ok()) << executor.status();
-  torch::manual_seed(3);
+  random.Restore();
   auto step = (*executor)->Step(input, target);
   ASSERT_TRUE(step.ok()) << step.status();
   EXPECT_EQ(step->loss, plain->loss);
@@ -130,8 +150,8 @@ std::string KindOf(StageFunction forward, const at::Tensor& input) {
   return model.stage(1).op_kind;
 }
 
-TEST(FoundStateTest, OpKindsAreOfWhatIsComputed) {
-  const at::Tensor small = torch::ones({2, 8}), large = torch::ones({6, 8});
+TEST_P(FoundStateTest, OpKindsAreOfWhatIsComputed) {
+  const at::Tensor small = There(torch::ones({2, 8})), large = There(torch::ones({6, 8}));
   const StageFunction twice = [](const at::Tensor& x) { return x.view({x.size(0), 2, 4}) * 2; };
   EXPECT_EQ(KindOf(twice, small), KindOf(twice, large)) << "of any batch";
   const StageFunction thrice = [](const at::Tensor& x) { return x.view({x.size(0), 2, 4}) * 3; };
@@ -141,10 +161,10 @@ TEST(FoundStateTest, OpKindsAreOfWhatIsComputed) {
   EXPECT_NE(KindOf(half, small), KindOf(less, small));
 }
 
-TEST(FoundStateTest, GraphsAndTiedParameters) {
+TEST_P(FoundStateTest, GraphsAndTiedParameters) {
   GraphModel model("graph");
-  const at::Tensor weight = torch::randn({4, 4}).requires_grad_();
-  const at::Tensor seen = torch::zeros({1});
+  const at::Tensor weight = Drawn({4, 4}).requires_grad_();
+  const at::Tensor seen = There(torch::zeros({1}));
   const int input = model.AddInput("input");
   const int first = model.AddFunction("first", "", {input},
                                       [weight](const auto& x) { return at::matmul(x[0], weight); });
@@ -153,7 +173,7 @@ TEST(FoundStateTest, GraphsAndTiedParameters) {
     return at::matmul(x[0], weight.t()) + x[1];
   });
   model.AddFunction("loss", "", {second}, [](const auto& x) { return x[0].sum(); });
-  ASSERT_TRUE(FindState({torch::randn({3, 4})}, {}, &model).ok());
+  ASSERT_TRUE(FindState({Drawn({3, 4})}, {}, &model).ok());
   EXPECT_EQ(Places(model.parameters()), Places({weight}));
   EXPECT_EQ(Places(model.tied_parameters()), Places({weight}));
   EXPECT_EQ(Places(model.node(second).buffers), Places({seen}));
@@ -162,36 +182,35 @@ TEST(FoundStateTest, GraphsAndTiedParameters) {
   EXPECT_NE(model.node(first).op_kind, model.node(second).op_kind);
 }
 
-TEST(FoundStateTest, ALossIsFoundOnceItHasItsTargets) {
-  const Layers layers;
+TEST_P(FoundStateTest, ALossIsFoundOnceItHasItsTargets) {
+  const Layers layers(device_.device);
   ChainModel model = Unlisted(layers);
-  const at::Tensor input = torch::randn({2, 3, 6, 6});
+  const at::Tensor input = Drawn({2, 3, 6, 6});
   ASSERT_TRUE(FindState(input, {}, &model).ok());
   EXPECT_FALSE(model.stage(1).op_kind.empty());
   EXPECT_TRUE(model.loss_op_kind().empty());
-  ASSERT_TRUE(FindState(input, torch::randn({2, 5}), &model).ok());
+  ASSERT_TRUE(FindState(input, Drawn({2, 5}), &model).ok());
   EXPECT_FALSE(model.loss_op_kind().empty());
-  EXPECT_EQ(FindState(input, torch::randn({2, 6}), &model).code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(FindState(input, Drawn({2, 6}), &model).code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST(FoundStateTest, AGraphFromOutsideIsRefused) {
-  const at::Tensor weight = torch::randn({8}).requires_grad_();
+TEST_P(FoundStateTest, AGraphFromOutsideIsRefused) {
+  const at::Tensor weight = Drawn({8}).requires_grad_();
   const at::Tensor scaled = weight * 2;
   ChainModel model("outside");
   model.AddFunction("double", "", [](const at::Tensor& x) { return x * 2; });
   model.AddFunction("scale", "", [scaled](const at::Tensor& x) { return x * scaled; });
-  const absl::Status status = FindState(torch::ones({2, 8}), {}, &model);
+  const absl::Status status = FindState(There(torch::ones({2, 8})), {}, &model);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(status.message(), HasSubstr("stage 2 (scale, )"));
   EXPECT_THAT(status.message(), HasSubstr("a graph from outside"));
   EXPECT_TRUE(model.stage(1).op_kind.empty()) << "as it was";
 }
 
-TEST(FoundStateTest, WhatThrowsIsNamed) {
+TEST_P(FoundStateTest, WhatThrowsIsNamed) {
   ChainModel model("throws");
   model.AddFunction("narrow", "", [](const at::Tensor& x) { return x.narrow(1, 5, 9); });
-  const absl::Status status = FindState(torch::ones({2, 8}), {}, &model);
+  const absl::Status status = FindState(There(torch::ones({2, 8})), {}, &model);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(status.message(), HasSubstr("stage 1 (narrow, )"));
 
@@ -199,6 +218,9 @@ TEST(FoundStateTest, WhatThrowsIsNamed) {
   graph.AddInput("a");
   EXPECT_EQ(FindState({}, {}, &graph).code(), absl::StatusCode::kInvalidArgument);
 }
+
+INSTANTIATE_TEST_SUITE_P(Devices, FoundStateTest, testing::Values("cpu", "test", "cuda"),
+                         [](const auto& device) { return device.param; });
 
 }  // namespace
 }  // namespace stowage
