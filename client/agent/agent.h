@@ -172,8 +172,10 @@ class Agent {
   // What there was when a step began.
   struct StepStart {
     Bytes input;
-    Bytes before;    // live, the input not counted
-    Bytes reserved;  // beside a region, the input not counted
+    // The input counted in none of them.
+    Bytes before;    // live
+    Bytes blocks;    // of what is live
+    Bytes reserved;  // beside a region
     Bytes host;
     MemoryMeter* meter = nullptr;
     const HostPool* pool = nullptr;

@@ -146,6 +146,7 @@ absl::StatusOr<Agent::StepStart> Agent::StartOf(const Batch& batch) const {
   start.input = InputBytes(batch);
   start.meter = *meter;
   start.before = start.meter->current() - start.input;
+  start.blocks = start.meter->block_bytes() - start.input;
   start.reserved = start.meter->reserved() - arenas_.reserved() - start.input;
   start.pool = options_.device != nullptr ? options_.device->host() : nullptr;
   if (start.pool != nullptr) start.host = start.pool->held();
@@ -178,7 +179,7 @@ void Agent::NoteEnd(const absl::StatusOr<StepReport>& report, const StepStart& s
   if (!report.ok()) {
     return NoteFailure(report.status(), start.before, peaks.device, peaks.host, retries, by);
   }
-  NoteMemory(*report, start.reserved, *by);
+  NoteMemory(*report, start.blocks, *by);
   ++(own ? steps_.planned : steps_.by_larger);
   if (!own || !alone) return;
   NoteLater(*report, /*shadow=*/false, *by);

@@ -26,8 +26,9 @@ namespace stowage {
 struct StepMemory {
   Bytes budget;  // of the plan
   Bytes peak;    // of the step, allocated: StepReport::peak
-  Bytes
-      reserved_peak;  // the most that was reserved for it, the input counted, what was before it not
+  // The most that was reserved beside the blocks of what was live before it, the input not among these: the step's own, and
+  // what its allocator kept between.
+  Bytes reserved_peak;
   Bytes device_limit;   // DeviceLimit::memory; 0 where none is given
   Bytes device_peak;    // the most that was reserved at all, the job's other tensors included
   bool served = false;  // from a region

@@ -27,7 +27,12 @@ absl::StatusOr<PlanReply> SolveHere(const Profile& profile, const Budget& budget
   return PlanReply{*MakePlan(profile, budget, {}), PlanKey(), PlanSource::kSolved};
 }
 
-TEST_F(AgentTest, ACachedPlanNeedsNoTimedProfile) {
+class AgentAnswersTest : public AgentTest, public ::testing::WithParamInterface<std::string> {
+ protected:
+  AgentAnswersTest() : AgentTest(TrainingDeviceNamed(GetParam())) {}
+};
+
+TEST_P(AgentAnswersTest, ACachedPlanNeedsNoTimedProfile) {
   const AdoptedPlan known = LocalPlan(ShareOfStoreAll{0.7});
   auto connection = std::make_unique<NiceMock<MockPlanConnection>>();
   EXPECT_CALL(*connection, GetPlan(_, _, _))
@@ -50,7 +55,7 @@ TEST_F(AgentTest, ACachedPlanNeedsNoTimedProfile) {
 }
 
 // Nobody can tell from shapes what depends on data.
-TEST_F(AgentTest, WhatShapesDoNotTellIsMeasured) {
+TEST_P(AgentAnswersTest, WhatShapesDoNotTellIsMeasured) {
   network_.model.AddFunction("guard", "isfinite", [](const at::Tensor& x) {
     return at::isfinite(x).all().item<bool>() ? x * 1 : x;
   });
@@ -72,7 +77,7 @@ TEST_F(AgentTest, WhatShapesDoNotTellIsMeasured) {
 }
 
 // What did not fit another job's overheads may fit this one's.
-TEST_F(AgentTest, ACachedNonPlanIsNoAnswer) {
+TEST_P(AgentAnswersTest, ACachedNonPlanIsNoAnswer) {
   AdoptedPlan infeasible = LocalPlan(Bytes(1));
   ASSERT_EQ(infeasible.plan.status, PlanStatus::kProvenInfeasible);
   auto connection = std::make_unique<NiceMock<MockPlanConnection>>();
@@ -88,7 +93,7 @@ TEST_F(AgentTest, ACachedNonPlanIsNoAnswer) {
   EXPECT_EQ(adopted->plan.status, PlanStatus::kFound);
 }
 
-TEST_F(AgentTest, OneTimeoutHoldsForAllRequestsOfAPlan) {
+TEST_P(AgentAnswersTest, OneTimeoutHoldsForAllRequestsOfAPlan) {
   options_.plan_timeout = std::chrono::hours(1);
   std::vector<CallOptions::Clock::time_point> deadlines;
   auto connection = std::make_unique<NiceMock<MockPlanConnection>>();
@@ -114,7 +119,7 @@ TEST_F(AgentTest, OneTimeoutHoldsForAllRequestsOfAPlan) {
 }
 
 // A cached plan that needs more than this job's budget, whatever it says of itself, is no plan.
-TEST_F(AgentTest, ACachedPlanThatDoesNotFitIsComputedAnew) {
+TEST_P(AgentAnswersTest, ACachedPlanThatDoesNotFitIsComputedAnew) {
   AdoptedPlan too_large = LocalPlan(ShareOfStoreAll{1.0});
   auto connection = std::make_unique<NiceMock<MockPlanConnection>>();
   // By shapes, and by what was measured.
@@ -131,7 +136,7 @@ TEST_F(AgentTest, ACachedPlanThatDoesNotFitIsComputedAnew) {
 }
 
 // A server that answers with a plan over the budget is not obeyed.
-TEST_F(AgentTest, ASolvedPlanThatDoesNotFitIsRefused) {
+TEST_P(AgentAnswersTest, ASolvedPlanThatDoesNotFitIsRefused) {
   AdoptedPlan too_large = LocalPlan(ShareOfStoreAll{1.0});
   auto connection = std::make_unique<NiceMock<MockPlanConnection>>();
   ON_CALL(*connection, GetPlan(_, _, _)).WillByDefault(Return(absl::NotFoundError("none")));
@@ -144,7 +149,7 @@ TEST_F(AgentTest, ASolvedPlanThatDoesNotFitIsRefused) {
             absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(AgentTest, AsksByTheKeyOfItsStructure) {
+TEST_P(AgentAnswersTest, AsksByTheKeyOfItsStructure) {
   auto connection = std::make_unique<NiceMock<MockPlanConnection>>();
   std::vector<PlanKey> asked;
   Profile sent{"", Device(), *Chain::Create([] {
@@ -198,7 +203,7 @@ class KeepingTracer final : public Tracer {
   std::vector<SpanRecord> spans;
 };
 
-TEST_F(AgentTest, ItsRequestsAreSpansBelowTheJobs) {
+TEST_P(AgentAnswersTest, ItsRequestsAreSpansBelowTheJobs) {
   KeepingTracer tracer;
   const TraceContext job{NewTraceId(), NewSpanId(), true};
   options_.tracer = &tracer;
@@ -227,7 +232,7 @@ TEST_F(AgentTest, ItsRequestsAreSpansBelowTheJobs) {
   EXPECT_THAT(sent, ::testing::Each(FormatTraceparent(span.context)));
 }
 
-TEST_F(AgentTest, WithoutATracerTheJobsOwnSpanIsSent) {
+TEST_P(AgentAnswersTest, WithoutATracerTheJobsOwnSpanIsSent) {
   const std::string job = FormatTraceparent({NewTraceId(), NewSpanId(), true});
   options_.traceparent = [&job] { return job; };
   const AdoptedPlan known = LocalPlan(ShareOfStoreAll{0.7});
@@ -238,7 +243,7 @@ TEST_F(AgentTest, WithoutATracerTheJobsOwnSpanIsSent) {
   EXPECT_TRUE(agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.7}).ok());
 }
 
-TEST_F(AgentTest, SaysWhoseItsRequestsAreAndReportsWhatStepsTook) {
+TEST_P(AgentAnswersTest, SaysWhoseItsRequestsAreAndReportsWhatStepsTook) {
   const AdoptedPlan known = LocalPlan(ShareOfStoreAll{0.7});
   options_.job = "a job";
   const auto of_job = ::testing::Field(&CallOptions::job, "a job");
@@ -275,13 +280,16 @@ TEST_F(AgentTest, SaysWhoseItsRequestsAreAndReportsWhatStepsTook) {
   EXPECT_GT(sent.step_time, Nanos(0));
 }
 
-TEST_F(AgentTest, ErrorsOfTheServerPassThrough) {
+TEST_P(AgentAnswersTest, ErrorsOfTheServerPassThrough) {
   auto connection = std::make_unique<NiceMock<MockPlanConnection>>();
   ON_CALL(*connection, GetPlan(_, _, _)).WillByDefault(Return(absl::PermissionDeniedError("no")));
   Agent agent(&network_.model, std::move(connection), options_);
   EXPECT_EQ(agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.7}).status().code(),
             absl::StatusCode::kPermissionDenied);
 }
+
+INSTANTIATE_TEST_SUITE_P(Devices, AgentAnswersTest, ::testing::Values("cpu", "test", "cuda"),
+                         [](const auto& device) { return device.param; });
 
 }  // namespace
 }  // namespace stowage
