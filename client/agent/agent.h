@@ -262,7 +262,8 @@ class Agent {
   BatchPlanner planner_;
   std::optional<AgreedPlanner> agreed_;  // with options.agreement
   int64_t steps_since_agreement_ = 0;
-  int64_t quiet_steps_ = 0;                // that ask nobody what was wished for
+  int64_t quiet_steps_ = 0;                // that ask nobody about what is in muted_
+  uint32_t muted_ = 0;                     // wishes that have led to no plan
   std::optional<BatchSignature> to_tell_;  // of the plan of a step that not all has been heard of
   bool said_ = false;                      // how that step went
   int64_t steps_since_offer_ = 0;

@@ -141,6 +141,8 @@ const char* ToString(ReplanReason reason) {
   switch (reason) {
     case ReplanReason::kProfileWanted:
       return "profile wanted";
+    case ReplanReason::kPlannedAlone:
+      return "planned by one rank alone";
     case ReplanReason::kTime:
       return "step time";
     case ReplanReason::kPeak:

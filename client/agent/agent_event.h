@@ -73,7 +73,16 @@ struct FellBackEvent {
 };
 
 // The later, the more pressing. Steps go on by the plan that there is but for the last three.
-enum class ReplanReason { kProfileWanted, kTime, kPeak, kOutOfMemory, kHostMemory, kImmovable };
+// kPlannedAlone: one of several ranks has planned for a shape that it alone met.
+enum class ReplanReason {
+  kProfileWanted,
+  kPlannedAlone,
+  kTime,
+  kPeak,
+  kOutOfMemory,
+  kHostMemory,
+  kImmovable
+};
 // "profile wanted", "step time", "peak", "out of memory", "out of host memory", "cannot move".
 const char* ToString(ReplanReason reason);
 // Whether steps by the plan that there is fail.

@@ -37,6 +37,12 @@ ReplanRequest ParseRequest(const std::string& text) {
 
 // Of the word that goes round after each step.
 constexpr uint32_t kWantsPlan = 1;
+constexpr uint32_t kHasPlannedAlone = 2;
+
+uint32_t WordOf(const std::optional<PendingReplan>& pending) {
+  if (!pending) return 0;
+  return pending->reason == ReplanReason::kPlannedAlone ? kHasPlannedAlone : kWantsPlan;
+}
 
 }  // namespace
 
@@ -53,19 +59,23 @@ absl::Status Agent::AgreeBeforeStep(const Batch& batch, PlannedShape* shape) {
   to_tell_.reset();
   said_ = false;
   if (!heard.ok()) return heard.status();
+  uint32_t wishes = *heard;
   if (quiet_steps_ > 0) {
     --quiet_steps_;
-    return absl::OkStatus();
+    wishes &= ~muted_;
+  } else {
+    muted_ = 0;
   }
-  return (*heard & kWantsPlan) != 0 ? AgreeOnReplan(batch, shape) : absl::OkStatus();
+  if (wishes == 0) return absl::OkStatus();
+  muted_ |= wishes;
+  return AgreeOnReplan(batch, shape);
 }
 
 // Once for each step: at its end, or, where that is the caller's, before the next one.
 absl::Status Agent::SayOfStep() {
   if (said_) return absl::OkStatus();
   const PlannedShape* const by = table_.Find(*to_tell_);
-  const bool wants = by != nullptr && by->pending.has_value();
-  absl::Status status = options_.agreement->Say(wants ? kWantsPlan : 0);
+  absl::Status status = options_.agreement->Say(by != nullptr ? WordOf(by->pending) : 0);
   said_ = status.ok();
   return status;
 }
@@ -76,7 +86,7 @@ absl::Status Agent::AgreeOnReplan(const Batch& batch, PlannedShape* shape) {
   const absl::StatusOr<std::vector<std::string>> all =
       options_.agreement->Gather(RequestOf(*shape));
   if (!all.ok()) return all.status();
-  // Where that leads to no plan, as all ranks see alike, none asks for a while; wishes stay.
+  // Where that leads to no plan, as all ranks see alike, none asks for the same for a while; wishes stay.
   quiet_steps_ = options_.drift.window;
   std::optional<PendingReplan> agreed;
   for (const std::string& text : *all) {

@@ -104,18 +104,21 @@ absl::StatusOr<PlannedShape*> Agent::ShapeToStepBy(const Batch& batch, PlannedSh
   return shape;
 }
 
-// For a shape that Plan was not called for.
+// For a shape that Plan was not called for. One of several ranks plans for it alone, within the bytes that all have agreed on: the
+// others may be at other shapes, and wait for its gradients only. Once all are at this shape they plan for it together.
 absl::StatusOr<AdoptedPlan> Agent::PlanUnasked(const Batch& batch, PlannedShape* shape) {
-  if (agreed_) {
+  if (agreed_ && !room_) {
     return absl::FailedPreconditionError(absl::StrCat(
-        shape->signature.text(), ": no rank plans alone: call Plan for this shape on all of them"));
+        shape->signature.text(), ": the ranks have not agreed on a budget: call Plan on all"));
   }
   const absl::StatusOr<Budget> budget = GivenBudget();
   if (!budget.ok()) return budget.status();
-  absl::StatusOr<PreparedPlan> prepared = MakePlan(batch, *budget, /*refresh=*/false, shape);
+  arenas_.Release();
+  absl::StatusOr<PreparedPlan> prepared = planner_.Plan(batch, *budget, shape);
   if (!prepared.ok()) return prepared.status();
   AdoptedPlan adopted = Install(*std::move(prepared), shape);
   if (!room_) room_ = adopted.plan.budget;
+  if (agreed_) shape->pending = PendingReplan{ReplanReason::kPlannedAlone, *room_};
   return adopted;
 }
 
@@ -123,8 +126,8 @@ void Agent::Replan(const Batch& batch, PlannedShape* shape) {
   const PendingReplan pending = *shape->pending;
   shape->pending.reset();
   LimitHostMemory(pending, shape);
-  // With a profile of now, unless it is memory that is missing.
-  const bool refresh = !StopsSteps(pending.reason);
+  // With a profile of now, unless it is memory that is missing or there was none before.
+  const bool refresh = !StopsSteps(pending.reason) && pending.reason != ReplanReason::kPlannedAlone;
   absl::StatusOr<PreparedPlan> prepared = MakePlan(batch, pending.budget, refresh, shape);
   absl::Status status = prepared.status();
   if (status.ok() && prepared->step == nullptr) {

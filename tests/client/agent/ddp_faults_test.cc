@@ -74,7 +74,7 @@ TEST(DdpFaults, MemoryRunsOutOnOneRank) {
 TEST(DdpFaults, WhatIsNoReasonToEnd) {
   std::vector<std::string> all;
   for (const auto& jobs : {JobsOf("faults 0.7", "slow"), JobsOf("faults 0.7", "smaller"),
-                           JobsOf("faults 0.7", "server")}) {
+                           JobsOf("faults 0.7", "server"), JobsOf("faults 1", "larger")}) {
     all.insert(all.end(), jobs.begin(), jobs.end());
   }
   const auto found = DdpJobs(2, all).Wait();
@@ -86,12 +86,20 @@ TEST(DdpFaults, WhatIsNoReasonToEnd) {
       EXPECT_EQ(rank.PlanOf(0), rank.PlanOf(kSteps - 1));
       EXPECT_EQ(rank.steps.size(), static_cast<size_t>(kSteps));
     }
+    const Place place(static_cast<int>(job % 3));
+    const auto step = static_cast<size_t>(place.step);
+    const bool larger = job >= 9;  // by a plan of that rank alone
+    const RankOfJob& other = found[job][static_cast<size_t>(1 - place.rank)];
+    EXPECT_EQ(other.PlanOf(0), other.PlanOf(step)) << other.all;
+    const RankOfJob& rank = found[job][static_cast<size_t>(place.rank)];
+    EXPECT_EQ(!rank.PlanOf(step).empty() && rank.PlanOf(0) != rank.PlanOf(step), larger)
+        << rank.all;
   }
 }
 
 // Its error, and of the others that it is gone.
-TEST(DdpFaults, ABatchThatNoPlanIsForEndsAll) {
-  const auto found = DdpJobs(2, JobsOf("faults 0.7", "larger")).Wait();
+TEST(DdpFaults, ABatchThatNothingFitsEndsAll) {
+  const auto found = DdpJobs(2, JobsOf("faults least", "larger")).Wait();
   for (size_t job = 0; job < found.size(); ++job) {
     const Place place(static_cast<int>(job));
     for (const int rank : {0, 1}) {
@@ -99,7 +107,7 @@ TEST(DdpFaults, ABatchThatNoPlanIsForEndsAll) {
       EXPECT_EQ(of.ended, "failed") << of.all;
       EXPECT_EQ(of.steps.size(), static_cast<size_t>(place.step));
       if (rank == place.rank) {
-        EXPECT_THAT(of.error, HasSubstr("no rank plans alone"));
+        EXPECT_THAT(of.error, HasSubstr("no plan within"));
       } else {
         EXPECT_THAT(of.error, IsOfAPeerThatIsGone());
       }

@@ -175,6 +175,7 @@ std::unique_ptr<PlanConnection> FakeService::Connect() {
   ON_CALL(*connection, GetPlan(_, _, _))
       .WillByDefault([this](const std::vector<PlanKey>& keys, const Budget& budget,
                             const CallOptions&) -> absl::StatusOr<PlanReply> {
+        const std::lock_guard<std::mutex> one(answering);
         ++looked_up;
         for (const PlanKey& key : keys) {
           for (const Plan& plan : kept[key]) {
@@ -188,6 +189,7 @@ std::unique_ptr<PlanConnection> FakeService::Connect() {
   ON_CALL(*connection, ComputePlan(_, _, _, _))
       .WillByDefault([this](const Profile& profile, const Budget& budget, const KeyOptions& key,
                             const CallOptions&) -> absl::StatusOr<PlanReply> {
+        const std::lock_guard<std::mutex> one(answering);
         ++computed;
         profile_wanted = false;
         PlanOptions options;
@@ -201,6 +203,7 @@ std::unique_ptr<PlanConnection> FakeService::Connect() {
   ON_CALL(*connection, ReportExecution(_, _))
       .WillByDefault([this](const ExecutionMeasurement& measured,
                             const CallOptions&) -> absl::StatusOr<ExecutionVerdict> {
+        const std::lock_guard<std::mutex> one(answering);
         if (!report_status.ok()) return report_status;
         reports.push_back(measured);
         return ExecutionVerdict::kAccepted;

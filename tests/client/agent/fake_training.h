@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "client/agent/batch.h"
@@ -75,10 +76,11 @@ class FakeModel : public TrainedModel {
 // Of n samples.
 Batch FakeBatch(int64_t n);
 
-// What a service keeps; its connections do not outlive it.
+// What a service keeps; its connections do not outlive it. Ranks on threads of their own may ask at once.
 struct FakeService {
   std::unique_ptr<PlanConnection> Connect();
 
+  std::mutex answering;
   std::map<PlanKey, std::vector<Plan>> kept;
   std::vector<ExecutionMeasurement> reports;
   absl::Status report_status;
