@@ -24,7 +24,7 @@ OTHERS = set("help tests checks build target install now from interval timeout m
              "quiet rm mount format tag file root runroot tmpdir runtime detach pull name ulimit network memory volume env user force ignore "
              "time net isolation namespace values set".split())
 COMMANDS = ["plan"], ["catalogue", "export"], ["catalogue", "environment"]
-RUN_BY_TESTS = {"main_job", "quickstart", "setup"}  # with the command `stowage`, which needs LibTorch
+RUN_BY_TESTS = {"main_job", "quickstart", "release", "setup"}  # the scripts, which are run
 METRIC = re.compile(r"(?<![:\w])(?:stowage|grpc_server|process)_\w+(?![:\w])")
 RECORDED = re.compile(r"\b[a-z_]+:\w+:\w+\b")
 SELECTOR = re.compile(r"((?:stowage|grpc_server|process)_\w+)\{([^}]*)\}")
