@@ -203,7 +203,9 @@ class _BlockMeter:
         self._sizes: Dict[str, int] = {}
 
     def costs(self, stateful: bool, random: bool, rounds: int) -> BlockCosts:
-        for _ in range(rounds):
+        for number in range(rounds):
+            if number > 0:
+                self._sizes.clear()  # in which there is what kernels make once, such as workspaces of autograd's thread
             self._dropping_pass()
             self._saving_pass()
             if self._kept is None:
