@@ -18,9 +18,10 @@ from stowage import _measuring, _moving, _records, _states, _steps
 from stowage._book import MOST_REPLANS, STEPS_BY_LARGER, Event, Report, alike_in
 from stowage._book import Book as Book
 from stowage._caches import FilledCache, with_own_caches
+from stowage._copying import Copies, HostPool, copies_of
 from stowage._device import Device, own_bytes
 from stowage._measuring import Watch
-from stowage._moving import HostPool, Moves
+from stowage._moving import Moves
 from stowage._ranks import COMMUNICATES
 from stowage._resident import DeviceMemory
 from stowage._run import Call, Run
@@ -110,7 +111,7 @@ class Chain:
         self._records = records
         self._reported_steps = REPORTED_STEPS if device.measures_each_step else 1
         self._host_bytes = host_bytes
-        self._pool = HostPool(host_bytes)
+        self._pool = HostPool(host_bytes, copies_of(device) if host_bytes else Copies(device))
         self._measured_link: Optional[Dict[str, Any]] = None
         self.name = type(model).__name__
         self.runs: weakref.WeakSet[Run] = weakref.WeakSet()
@@ -234,17 +235,17 @@ class Chain:
                 raise FilledCache  # or it will be
         except FilledCache:
             place.run, place.next_block = None, 1
-            self._say("a forward with a cache of keys and values that is read is not planned")
+            self.say("a forward with a cache of keys and values that is read is not planned")
             return function(*args, **kwargs)
         if with_caches is not None:
-            self._say("caches of keys and values stay empty in training")
+            self.say("caches of keys and values stay empty in training")
             function = with_caches
         block = place.next_block
         if self._blocks[block - 1]() is not module:
             if not self._take_next(block, module):
                 block, place.run = 1, None
             if self._blocks[block - 1]() is not module and not self._take_next(1, module):
-                self._say(f"{type(module).__name__} was called out of order: such forwards are not planned")
+                self.say(f"{type(module).__name__} was called out of order: such forwards are not planned")
                 return function(*args, **kwargs)
         if block == 1:
             place.run = self._begin(args, kwargs)
@@ -274,8 +275,8 @@ class Chain:
         ranks = self.ranks
         if ranks is None:
             ranks = self.ranks = self._find_ranks()
-            if ranks is not None and self._host_bytes:
-                self._say("ranks that plan as one recompute only: nothing goes to the host")
+            if ranks is not None and ranks.one_schedule and self._host_bytes:
+                self.say("ranks that follow one schedule recompute only: nothing goes to the host")
         if ranks is not None:
             ranks.begin(self, others_bytes)
         self._steps_begun += 1
@@ -389,7 +390,7 @@ class Chain:
 
     def _forget(self, book: Book, why: str) -> None:
         """Measures anew: what an earlier process has measured does not hold here."""
-        self._say(f"what an earlier process measured of this model does not hold ({why}): it is measured anew")
+        self.say(f"what an earlier process measured of this model does not hold ({why}): it is measured anew")
         assert self._records is not None and book.key is not None
         self._records.remove(book.key)
         self.books = {shape: known for shape, known in self.books.items() if known is not book}
@@ -423,7 +424,7 @@ class Chain:
 
     def _make_plan(self, book: Book, others_bytes: int) -> None:
         may_copy = self._host_bytes > 0 and not book.kept
-        book.profile = book.make_profile(self.name, self._link() if may_copy else None)
+        book.profile = book.make_profile(self.name, self.link() if may_copy else None)
         budget = self.budget_now(others_bytes)
         entry = self.resumed.take(self.name_of(book.profile, self._shape_of(book)), 1)
         _states.limit([book], entry)
@@ -466,7 +467,10 @@ class Chain:
     def ask_for_all(self, profile: Profile, budget_bytes: int, books: Sequence[Book]) -> Tuple[Plan, str]:
         """A plan for all ranks, and where it comes from. Of the books that it is for this rank may have none."""
         book = books[0] if books else Book(self.length, [], self.device)
-        plan = self._ask(book, profile, budget_bytes, recompute_only=True)
+        if _moving.has_link(profile):
+            plan = _moving.plan_beside_input(profile, budget_bytes, functools.partial(self._ask, book))
+        else:
+            plan = self._ask(book, profile, budget_bytes, recompute_only=True)
         return plan, book.source
 
     def adopt(self, profile: Profile, plan: Plan, source: str, books: Sequence[Book], to_all: bool) -> None:
@@ -515,9 +519,10 @@ class Chain:
         if recompute_only and self._records is not None:
             book.made[f"{budget} recompute only"] = plan.to_dict()
 
-    def _link(self) -> Dict[str, Any]:
-        if self._measured_link is None:
-            self._measured_link = _moving.measured_link(self._host_bytes)
+    def link(self) -> Optional[Dict[str, Any]]:
+        """To host memory, as profiles have it; None where nothing may go there."""
+        if self._measured_link is None and self._host_bytes > 0:
+            self._measured_link = self._pool.copies.measured_link(self._host_bytes)
         return self._measured_link
 
     def moves(self) -> Moves:
@@ -549,7 +554,7 @@ class Chain:
         if run.book.block_measured(block, call, costs, held_bytes):
             run.go_on_by(run.book.steps)
             if self._host_bytes:
-                self._say(f"block {block} is kept ({costs.kept_because}): nothing goes to the host")
+                self.say(f"block {block} is kept ({costs.kept_because}): nothing goes to the host")
 
     def _measure(self, run: Run, block: int, call: Call, buffers: List[torch.Tensor]) -> Tuple[BlockCosts, List[int]]:
         book, kind = run.book, _measuring.kind_of(call)
@@ -673,11 +678,11 @@ class Chain:
         book.out_of_memory += 1
         at_most_bytes = min(int(SMALLER * plan.peak_bytes), plan.peak_bytes - 1)
         if not self._host_bytes and at_most_bytes < profile.budget_bytes("least", recompute_only=True):
-            self._say("a step ran out of memory by the plan that takes least")
+            self.say("a step ran out of memory by the plan that takes least")
             return
         book.at_most_bytes, book.plan, book.was_watched = at_most_bytes, None, False
         self._note("out of memory", f"the next step of its shape is planned for {at_most_bytes} bytes at most")
-        self._say(f"a step ran out of memory: the next one of its shape is planned for {at_most_bytes} bytes at most")
+        self.say(f"a step ran out of memory: the next one of its shape is planned for {at_most_bytes} bytes at most")
 
     def note_failure(self, error: BaseException, book: Book) -> None:
         lacks_memory = is_out_of_memory(error) and self.ranks is None
@@ -695,7 +700,7 @@ class Chain:
     def _note(self, kind: str, words: str) -> None:
         self.events.append(Event(self._steps_begun, kind, words))
 
-    def _say(self, note: str) -> None:
+    def say(self, note: str) -> None:
         if note not in self.notes:
             self.notes.append(note)
             self._note("note", note)

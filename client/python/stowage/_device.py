@@ -124,21 +124,22 @@ class Accelerator(Device):
 
     def __init__(self, device: torch.device) -> None:
         super().__init__(device)
-        self._module: Any = getattr(torch, device.type, None)
+        self.device = device
+        self.module: Any = getattr(torch, device.type, None)
         self._probe: Optional[Tuple[torch.Tensor, torch.Tensor]] = None
 
     def require_meter(self) -> None:
         for needed in ("device", "get_rng_state", "memory_stats", "reset_peak_memory_stats", "set_rng_state", "synchronize"):
-            if not hasattr(self._module, needed):
+            if not hasattr(self.module, needed):
                 raise InvalidArgument(f"blocks are on {self._device}, of which PyTorch has no {self.type}.{needed}")
-        if self._counted(self._module.memory_stats(self._device)) is None:
+        if self._counted(self.module.memory_stats(self._device)) is None:
             raise InvalidArgument(f"blocks are on {self._device}, whose {self.type}.memory_stats counts no bytes of tensors")
 
     def description(self) -> Dict[str, Any]:
         return {**super().description(), "allocation_granularity_bytes": 512}
 
     def _model(self) -> str:
-        name = getattr(self._module, "get_device_name", None)
+        name = getattr(self.module, "get_device_name", None)
         return self.type if name is None else str(name(self._device))
 
     def settle(self) -> None:
@@ -154,26 +155,26 @@ class Accelerator(Device):
 
     def take_peak_bytes(self) -> int:
         peak = self._stat("peak")
-        self._module.reset_peak_memory_stats(self._device)
+        self.module.reset_peak_memory_stats(self._device)
         return peak
 
     def now_ns(self) -> int:
-        self._module.synchronize(self._device)
+        self.module.synchronize(self._device)
         return super().now_ns()
 
     def set_random_state(self, state: RandomState) -> None:
         super().set_random_state(state)
-        self._module.set_rng_state(state[1], self._device)
+        self.module.set_rng_state(state[1], self._device)
 
     def chosen(self) -> Optional[ContextManager[Any]]:
-        scope: ContextManager[Any] = self._module.device(self._device)
+        scope: ContextManager[Any] = self.module.device(self._device)
         return scope
 
     def _generators(self) -> RandomState:
-        return torch.get_rng_state(), self._module.get_rng_state(self._device)
+        return torch.get_rng_state(), self.module.get_rng_state(self._device)
 
     def _stat(self, which: str) -> int:
-        stats = self._module.memory_stats(self._device)
+        stats = self.module.memory_stats(self._device)
         return int(stats[f"{self._counted(stats)}.all.{which}"])
 
     @staticmethod

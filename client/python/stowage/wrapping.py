@@ -243,7 +243,8 @@ def wrap(
     which the first forward calls them.
 
     ``host_budget``: bytes or text of host memory that plans may have activations and saved tensors in for a while. Where a
-    block must be kept nothing goes there, and that is said.
+    block must be kept nothing goes there, and that is said. On a device that is not the CPU copies run beside compute. Of
+    several ranks all must have one, and the least holds for all; under fully_shard nothing goes there.
 
     ``server``: the service that plans are asked of, "host:port" or a stowage.rpc.Server, which says what that means; what the
     first steps by its plan take is reported to it. Left out, this process plans.
@@ -278,10 +279,6 @@ def wrap(
     found = [block for stack in stacks for block in stack]
     device = _check(model, found)
     device.require_meter()
-    if host_budget is not None and device.type != "cpu":
-        raise InvalidArgument(f"host_budget: the blocks are on {device.type}, and only the CPU's are moved yet")
-    if host_budget is not None and process_group is not None:
-        raise InvalidArgument("host_budget: ranks that plan as one recompute only")
     memory = _memory_of(model, budget, device_budget, optimizer, device)
     host_bytes = 0 if host_budget is None else _bytes_of("host_budget", host_budget)
     folder = os.environ.get("STOWAGE_CACHE") if cache is None else cache

@@ -382,17 +382,18 @@ at::Tensor& Copy(at::Tensor& to, const at::Tensor& from, bool non_blocking) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     target.copy_(source, non_blocking);
   };
-  if (OnDevice(to) != OnDevice(from)) CountHostCopy();
+  const bool on_device = OnDevice(to) == OnDevice(from);
+  WorkQueue& queue = on_device ? TestDevice::compute() : TestDevice::copy_queue();
+  if (!on_device && &queue == &TestDevice::compute()) CountHostCopy();
   Views views;
   if (!OnDevice(to)) {
-    TestDevice::compute().Add([copy, to, source = views.For(from)] { copy(to, source); });
+    queue.Add([copy, to, source = views.For(from)] { copy(to, source); });
     if (!non_blocking) WaitForTestDevice();
     return to;
   }
-  TestDevice::compute().Add(
-      [copy, target = views.For(to), source = OnDevice(from) ? views.For(from) : from] {
-        copy(target, source);
-      });
+  queue.Add([copy, target = views.For(to), source = OnDevice(from) ? views.For(from) : from] {
+    copy(target, source);
+  });
   // From page-locked memory, which nobody writes to meanwhile, it could go on.
   if (!OnDevice(from) && !non_blocking) WaitForTestDevice();
   return to;

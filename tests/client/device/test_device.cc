@@ -367,6 +367,26 @@ WorkQueue& TestDevice::QueueOf(const c10::Stream& stream) {
   return pool->at(static_cast<size_t>(stream.id() - 1));
 }
 
+namespace {
+thread_local c10::StreamId copy_stream = 0;
+std::atomic<int64_t> copy_delay_ms{0};
+}  // namespace
+
+c10::StreamId TestDevice::ChooseCopyStream(c10::StreamId stream) {
+  return std::exchange(copy_stream, stream);
+}
+
+WorkQueue& TestDevice::copy_queue() {
+  WorkQueue& queue = QueueOf(c10::Stream(c10::Stream::UNSAFE, kTestDevice, copy_stream));
+  const std::chrono::milliseconds delay(copy_delay_ms.load());
+  if (copy_stream != 0 && delay.count() > 0) {
+    queue.Add([delay] { std::this_thread::sleep_for(delay); });
+  }
+  return queue;
+}
+
+void TestDevice::DelayCopies(std::chrono::milliseconds delay) { copy_delay_ms = delay.count(); }
+
 int64_t TestDevice::waits() { return stowage::waits.load(); }
 
 int64_t TestDevice::host_copies() { return stowage::host_copies.load(); }

@@ -15,6 +15,7 @@
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -75,6 +76,12 @@ class TestDevice final : public ExecutionDevice {
   // That compute's stream was given, from the host or to it, by copy_: a GPU's engines have them wait for copies of plans.
   static int64_t host_copies();
   static void Synchronize();
+  // The stream that this thread's copy_ between host and device goes to, instead of compute's: as where a GPU's thread has chosen one.
+  // 0: compute's. Returns the one before.
+  static c10::StreamId ChooseCopyStream(c10::StreamId stream);
+  static WorkQueue& copy_queue();
+  // Copies on such streams take so much longer from now on.
+  static void DelayCopies(std::chrono::milliseconds delay);
   static at::Generator generator();
   // LibTorch casts for it by itself.
   static bool has_autocast();

@@ -14,12 +14,39 @@ except ImportError:
 NAME = torch.device("privateuseone").type  # newer PyTorchs have the name that the device gives itself
 
 
+class Stream:
+    """As torch.cuda.Stream: what copies go to within ``stream``. Compute's is number 0."""
+
+    def __init__(self, device=None, number=None):
+        self._number = _test_device.new_stream() if number is None else number
+
+    def record_event(self):
+        return _test_device.record_event(self._number)
+
+    def wait_event(self, event):
+        _test_device.wait_event(self._number, event)
+
+    def wait_stream(self, other):
+        self.wait_event(other.record_event())
+
+    @contextlib.contextmanager
+    def chosen(self):
+        before = _test_device.choose_stream(self._number)
+        try:
+            yield
+        finally:
+            _test_device.choose_stream(before)
+
+
 def _module():
     module = types.ModuleType(f"torch.{NAME}")
     module.is_available = lambda: True
     module.device_count = lambda: 1
     module.current_device = lambda: 0
     module.device = lambda _: contextlib.nullcontext()
+    module.Stream = Stream
+    module.current_stream = lambda _=None: Stream(number=0)
+    module.stream = Stream.chosen
     module.synchronize = lambda _=None: _test_device.synchronize()
     module.memory_stats = lambda _=None: _test_device.memory_stats()
     module.reset_peak_memory_stats = lambda _=None: _test_device.reset_peak_memory_stats()
@@ -59,3 +86,8 @@ def peak_bytes():
 def waits():
     """How often the host has waited for the test device."""
     return _test_device.waits()
+
+
+def delay_copies(milliseconds):
+    """Copies on streams take so much longer."""
+    _test_device.delay_copies(milliseconds)

@@ -1,7 +1,10 @@
 // The test device for Python: a device that is not the CPU, where there is no GPU. device.py makes PyTorch's module of it.
 #include <ATen/core/Generator.h>
+#include <c10/core/Stream.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <pybind11/pybind11.h>
 
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <stdexcept>
@@ -9,6 +12,7 @@
 
 #include "tests/client/device/block_cache.h"
 #include "tests/client/device/test_device.h"
+#include "tests/client/device/work_queue.h"
 
 namespace stowage {
 namespace {
@@ -35,6 +39,10 @@ void Seed(uint64_t seed) {
   generator.set_current_seed(seed);
 }
 
+WorkQueue& QueueWithId(c10::StreamId id) {
+  return TestDevice::QueueOf(c10::Stream(c10::Stream::UNSAFE, kTestDevice, id));
+}
+
 pybind11::dict MemoryStats() {
   const BlockCache::Stats stats = TestDevice::memory().stats();
   pybind11::dict names;
@@ -57,6 +65,20 @@ PYBIND11_MODULE(_test_device, module) {
     const pybind11::gil_scoped_release others;
     TestDevice::Synchronize();
   });
+  pybind11::class_<stowage::QueueEvent>(module, "Event");
+  module.def("new_stream", [] {
+    return c10::impl::VirtualGuardImpl(stowage::kTestDeviceType)
+        .getStreamFromGlobalPool(stowage::kTestDevice)
+        .id();
+  });
+  module.def("record_event",
+             [](c10::StreamId stream) { return stowage::QueueWithId(stream).Record(); });
+  module.def("wait_event", [](c10::StreamId stream, const stowage::QueueEvent& event) {
+    stowage::QueueWithId(stream).Block(event);
+  });
+  module.def("choose_stream", &TestDevice::ChooseCopyStream);
+  module.def("delay_copies",
+             [](int64_t ms) { TestDevice::DelayCopies(std::chrono::milliseconds(ms)); });
   module.def("waits", &TestDevice::waits);
   module.def("memory_stats", &stowage::MemoryStats);
   module.def("reset_peak_memory_stats", [] { TestDevice::memory().ResetPeaks(); });

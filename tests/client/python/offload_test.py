@@ -10,7 +10,7 @@ import torch
 from comparing import assert_equal, outcome, profiled, step_on
 from networks import MODELS, ConvNorm, Decoder, InnerBackward, Mlp, Spectral, Tanh
 from schedules import random_schedule, recomputes, with_moves
-from stowage import _moving, _steps
+from stowage import _copying, _moving, _steps
 from stowage._device import Device
 from torch import nn
 from wrapping_test import decoder_step, follow, retained
@@ -103,7 +103,7 @@ def test_the_input_never_moves():
 
 
 def test_memory_of_the_host_is_used_again_within_its_limit():
-    pool = _moving.HostPool(100)
+    pool = _copying.HostPool(100, _copying.Copies(CPU))
     assert pool.take(0).numel() == 0
     first = pool.take(60)
     address = first.data_ptr()
