@@ -16,7 +16,8 @@ import torch
 import torch.distributed as dist
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from stowage import _states
+from stowage import _moving, _states
+from stowage._copying import slowest_of
 from stowage._sharding import group_of, group_of_tensors
 from stowage._versions import is_out_of_memory, queue_callback
 from stowage.errors import FailedPrecondition, Infeasible, InternalError, InvalidArgument, StowageError, Unavailable
@@ -206,6 +207,8 @@ class Ranks:
         self._words = self._next_words = Words()
         self._agreed: Dict[str, List[int]] = {}  # costs, of one schedule
         self._greeted = False
+        self._link: Optional[Dict[str, Any]] = None  # of all ranks to host memory
+        self._knows_link = one_schedule  # whose recomputes gather what must stay where it is
 
     # ---------------------------------------------------------------- steps
 
@@ -296,17 +299,29 @@ class Ranks:
 
     def _agree(self, chain: Chain, others_bytes: int) -> None:
         """Plans for all shapes that any rank has measured, or ran out of memory with. An error of one rank is one of all."""
+        self._agree_on_link(chain)
         mine: Dict[str, List[Book]] = {}
         wanted: List[str] = []
         for shape, book in chain.books.items():
             if book.is_complete:
-                profile = book.own_profile = book.own_profile or book.make_profile(chain.name, None)
+                profile = book.own_profile = book.own_profile or book.make_profile(chain.name, self._link)
                 name = chain.name_of(profile, shape)
                 mine.setdefault(name, []).append(book)
                 if book.plan is None or book.lacked_memory:
                     wanted.append(name)
         for name in sorted({name for of_rank in self.group.gather(wanted) for name in of_rank}):
             self._agree_on(chain, name, mine.get(name, []), others_bytes)
+
+    def _agree_on_link(self, chain: Chain) -> None:
+        """Once: the slowest, to as little memory as any has, if all have one."""
+        if self._knows_link:
+            return
+        self._knows_link = True
+        links = self.group.gather(chain.link())
+        if None not in links:
+            self._link = slowest_of(links)
+        elif any(links):
+            chain.say("a rank has no host_budget: nothing goes to the host")
 
     def _agree_on(self, chain: Chain, name: str, books: List[Book], others_bytes: int) -> None:
         group = self.group
@@ -319,6 +334,8 @@ class Ranks:
         if self.one_schedule:
             self._agreed[name] = costs
         profile = with_costs(profile, costs)
+        if any(stage["must_keep"] for stage in profile.to_dict()["chain"]["stages"]):
+            profile = _moving.without_link(profile)
         entry = chain.resumed.take(name, group.size)
         _states.limit(books, entry)
         budget_bytes = self._least_budget(chain, profile, books, others_bytes)
@@ -331,7 +348,7 @@ class Ranks:
         error: Optional[BaseException] = None
         plan: Optional[Plan] = None
         try:
-            plan = profile.plan_from_dict(plan_fields, recompute_only=True)
+            plan = profile.plan_from_dict(plan_fields, recompute_only=not _moving.has_link(profile))
             chain.adopt(profile, plan, source, books, to_all=self.one_schedule)
         except Exception as failure:
             error = failure
@@ -370,21 +387,29 @@ class Ranks:
 
     def _budget(self, chain: Chain, profile: Profile, books: List[Book], others_bytes: int) -> int:
         """This rank's own."""
-        budget_bytes = profile.budget_bytes(chain.budget_now(others_bytes), recompute_only=True)
+        least_bytes = _least_of(profile)
+        budget = chain.budget_now(others_bytes)
+        budget_bytes = least_bytes if budget == "least" else profile.budget_bytes(budget, recompute_only=True)
         for book in books:
             if book.lacked_memory and book.plan is not None:
                 book.reduced_bytes = _states.less_than(book.plan)
             book.lacked_memory = False
             if book.reduced_bytes is not None:
-                least = profile.budget_bytes("least", recompute_only=True)
-                budget_bytes = min(budget_bytes, max(least, book.reduced_bytes))
+                budget_bytes = min(budget_bytes, max(least_bytes, book.reduced_bytes))
         return budget_bytes
+
+
+def _least_of(profile: Profile) -> int:
+    if _moving.has_link(profile):
+        return _moving.least_beside_input(profile)
+    return profile.budget_bytes("least", recompute_only=True)
 
 
 def _longest_of(own: Sequence[Profile], fields: _Fields) -> int:
     """A step's time by that plan under this rank's own costs, nanoseconds; 0 where it has measured none."""
     try:
-        return max((profile.plan_from_dict(fields, recompute_only=True).makespan_ns for profile in own), default=0)
+        plans = [profile.plan_from_dict(fields, recompute_only=not _moving.has_link(profile)) for profile in own]
+        return max((plan.makespan_ns for plan in plans), default=0)
     except Exception:
         return _NEVER
 
@@ -399,15 +424,18 @@ def _plan_by_times_of(own: Sequence[Profile], profile: Profile, budget_bytes: in
                 stage[name] = mine.get(name) or 0
     if fields == profile.to_dict():
         return None
+    own_times = Profile.from_dict(fields)
     try:
-        return Profile.from_dict(fields).plan(budget_bytes, recompute_only=True).to_dict()
+        if _moving.has_link(profile):
+            return _moving.plan_beside_input(own_times, budget_bytes, lambda without, budget, _: without.plan(budget)).to_dict()
+        return own_times.plan(budget_bytes, recompute_only=True).to_dict()
     except Exception:  # then there is the plan of rank 0
         return None
 
 
 def _answer(chain: Chain, profile: Profile, budget_bytes: int, books: List[Book], entry: Mapping[str, Any]) -> Any:
     """The plan of rank 0 as others are told of it, or why there is none."""
-    known = _states.plan_in(entry, profile, budget_bytes)
+    known = None if _moving.has_link(profile) else _states.plan_in(entry, profile, budget_bytes)
     if known is not None:
         return _states.SOURCE, known.to_dict()
     try:

@@ -18,7 +18,7 @@ import torch.distributed as dist
 from ddp_test import loss_of, same
 from networks import Mlp
 from processes import Failed, Killed, outcomes, together
-from stowage import _chain, _measuring
+from stowage import _chain, _copying, _measuring
 from stowage.planning import Profile
 from torch import nn
 from torch.distributed.nn.functional import all_reduce, all_to_all_single
@@ -295,6 +295,58 @@ def test_blocks_that_communicate_run_once(kind, budget):
 def test_batches_normed_by_all_ranks():
     first, second = together(2, with_norms, "sync", "least")  # the last batches have different shapes
     assert first == second and first[0] and not first[1] and sum(first[2][1::2]) > 0
+
+
+# -------------------------------------------------------------------- copies to the host
+
+
+def fast_link(duplex, host_bytes, to_host, to_device):
+    link = {"duplex": duplex, "host_memory_bytes": host_bytes, "to_host_latency_ns": 0, "to_device_latency_ns": 100}
+    return {**link, "to_host_bytes_per_second": to_host, "to_device_bytes_per_second": to_device}
+
+
+LINKS = [fast_link("DUPLEX_FULL", 1 << 30, 10**12, 10**11), fast_link("DUPLEX_HALF", 1 << 28, 10**11, 10**12)]
+
+
+def with_copies(rank, budget, host_budgets, lacks=None):
+    """By links over which copies are cheaper than recomputes. ``lacks``: in which block's forward memory runs out on rank 1."""
+    _copying.Copies.measured_link = lambda self, host_bytes: LINKS[rank]
+    pair = Pair(rank, budget, host_budget=host_budgets[rank])
+    equal = [pair.step() for _ in range(3)]
+    plan, training = pair.training.plan, pair.training
+    if lacks is not None and rank == 1:
+        pair.model[lacks].raises(out_of_memory(), 1)
+    equal += [pair.step() for _ in range(4)]
+    copied = training.plan.to_dict()["prediction"]["offloaded_bytes"], training.offloaded_bytes
+    device = training.profile.to_dict()["device"]
+    link = {name: device.get(name) for name in LINKS[0]}
+    said = [note for note in training.notes if "host" in note]
+    return equal, plan.digest, training.plan.digest, copied, link, said, pair.fits
+
+
+@pytest.mark.parametrize("budget", ["60%", "least"])
+def test_ranks_copy_by_one_plan_over_the_slowest_link(budget):
+    found = together(2, with_copies, budget, ["1GiB", "256MiB"])
+    for equal, first, last, copied, link, said, fits in found:
+        assert all(equal) and fits and not said
+        assert first == last == found[0][1]
+        assert copied[0] > 0 and copied[1] > 0
+        assert link == fast_link("DUPLEX_HALF", 1 << 28, 10**11, 10**11)
+
+
+@pytest.mark.parametrize("lacks", [1, 4])
+def test_memory_that_runs_out_on_one_rank_while_something_is_away(lacks):
+    first, second = together(2, with_copies, "60%", ["1GiB", "1GiB"], lacks)
+    for equal, before, after, copied, _, _, fits in (first, second):
+        assert all(equal) and fits and copied[0] > 0
+        assert after == first[2] != before == first[1]
+
+
+def test_a_rank_without_host_memory_has_none_copy():
+    for equal, _, _, copied, link, said, fits in together(2, with_copies, "60%", ["1GiB", None]):
+        assert all(equal) and fits and copied == (0, 0)
+        assert not link["host_memory_bytes"]
+        assert said == ["a rank has no host_budget: nothing goes to the host"]
 
 
 # -------------------------------------------------------------------- words after each step
