@@ -25,7 +25,8 @@ def expected():
         ids += [f"{network}/selective"]
         ids += [f"{network}/gain"] if network in CHAINS else []
         ids += [f"{network}/batch/{way}" for way in ("plain", "recompute", "joint")]
-    return [*TESTS, *ids, *COMMAND] + [f"{PYTHON}/recompute/{budget}" for budget in BUDGETS]
+    python = [f"{PYTHON}/recompute/{budget}" for budget in BUDGETS] + [f"{PYTHON}/joint/{budget}" for budget in ("60%", "least")]
+    return [*TESTS, *ids, *COMMAND, *python]
 
 
 def of_command(verb, said):
@@ -229,11 +230,12 @@ def _python(rows):
     steps = [(way, row) for way, row in mine.items() if "equal" in row]
     if steps:
         text += ["GPT-2 by `stowage.wrap`; memory is that of its blocks, time that of whole steps.", "",
-                 "| plan | predicted peak | measured | of it | recomputed | step, ms | throughput of plain | equal | more waits |",
-                 "|---|---|---|---|---|---|---|---|---|"]
+                 "| plan | predicted peak | measured | of it | recomputed | to the host | step, ms | throughput of plain | equal | more waits |",
+                 "|---|---|---|---|---|---|---|---|---|---|"]
         text += [f"| {way} ({row['solver']}) | {_size(row['predicted_peak_bytes'])} | {_size(row['peak_bytes'])} | {row['peak_of_prediction']:.3f} | "
-                 f"{row['recomputed']} | {row['step_ns'] / 1e6:.1f} | {row['throughput_of_plain']:.3f} ({row['throughput_low']:.3f} to "
-                 f"{row['throughput_high']:.3f}) | {'yes' if row['equal'] else 'no'} | {row['waits_beyond_plain']} |" for way, row in steps] + [""]
+                 f"{row['recomputed']} | {_size(row.get('offloaded_bytes', 0))} | {row['step_ns'] / 1e6:.1f} | "
+                 f"{row['throughput_of_plain']:.3f} ({row['throughput_low']:.3f} to {row['throughput_high']:.3f}) | "
+                 f"{'yes' if row['equal'] else 'no'} | {row['waits_beyond_plain']} |" for way, row in steps] + [""]
     text += [f"- {way}: {row.get('no_plan', row.get('error'))}" for way, row in mine.items() if "equal" not in row]
     return text + [""]
 

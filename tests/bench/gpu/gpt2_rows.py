@@ -3,7 +3,7 @@
 
 usage: gpt2_rows.py --rows=FILE [--device=cuda|cuda:N|test] [--toy]
 
-Rows gpt2_python/recompute/BUDGET; those that the file has are left out. Where this Python cannot train so, one row says why.
+Rows gpt2_python/recompute/BUDGET, and gpt2_python/joint/BUDGET with copies to host memory; those that the file has are left out. Where this Python cannot train so, one row says why.
 """
 import argparse
 import functools
@@ -18,7 +18,8 @@ import time
 import warnings
 
 NAME = "gpt2_python"
-BUDGETS = ["80%", "60%", "40%", "least"]
+BUDGETS = {"recompute": ["80%", "60%", "40%", "least"], "joint": ["60%", "least"]}
+HOST = {"recompute": {}, "joint": {"host_budget": "16GiB"}}
 
 
 class CannotRun(Exception):
@@ -177,9 +178,9 @@ class Measurement:
     def _equal(self, one, other):
         return all(self.torch.equal(a, b) for a, b in zip(one, other))
 
-    def row(self, budget):
-        row = {"row": f"{NAME}/recompute/{budget}"}
-        model = self.stowage.wrap(self.twin, budget)
+    def row(self, kind, budget):
+        row = {"row": f"{NAME}/{kind}/{budget}"}
+        model = self.stowage.wrap(self.twin, budget, **HOST[kind])
         try:
             self._step(model)  # measures the blocks
             gc.collect()
@@ -194,6 +195,7 @@ class Measurement:
                 form="blocks", solver=plan.solver, batch=self.batch, budget_bytes=plan.budget_bytes, predicted_peak_bytes=plan.peak_bytes,
                 peak_bytes=peak, peak_of_prediction=peak / plan.peak_bytes, reserved_peak_bytes=reserved,
                 plain_peak_bytes=plan.store_all_peak_bytes, recomputed=sum(training.recomputed), planned_recomputes=plan.recomputed_forwards,
+                offloaded_bytes=training.offloaded_bytes,
                 equal=equal, plain_repeats=self.plain_repeats, waits_beyond_plain=waits,
                 step_ns=int(statistics.median(planned for _, planned in pairs)),
                 plain_step_ns=int(statistics.median(plain for plain, _ in pairs)),
@@ -227,15 +229,15 @@ def main(arguments):
         append({"row": NAME, "skipped": str(why)})
         print(f"{NAME}: skipped: {why}")
         return 0
-    wanted = [budget for budget in BUDGETS if f"{NAME}/recompute/{budget}" not in known]
+    wanted = [(kind, budget) for kind, budgets in BUDGETS.items() for budget in budgets if f"{NAME}/{kind}/{budget}" not in known]
     measurement = Measurement(stowage, torch, site, options.toy) if wanted else None
     failed = False
-    for budget in wanted:
+    for kind, budget in wanted:
         try:
-            append(measurement.row(budget))
+            append(measurement.row(kind, budget))
         except Exception as error:  # the next row may do
             failed = True
-            append({"row": f"{NAME}/recompute/{budget}", "error": f"{type(error).__name__}: {error}"})
+            append({"row": f"{NAME}/{kind}/{budget}", "error": f"{type(error).__name__}: {error}"})
     return 1 if failed else 0
 
 
