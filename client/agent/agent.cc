@@ -177,6 +177,7 @@ AdoptedPlan Agent::Install(PreparedPlan prepared, PlannedShape* shape) {
   shape->step = std::move(prepared.step);
   shape->watch.Clear();
   shape->reported = false;
+  shape->alone = false;
   shape->pending.reset();
   const AdoptedPlan& adopted = *shape->adopted;
   if (shape->step != nullptr && !options_.shadow) {

@@ -229,6 +229,8 @@ class Agent {
   absl::StatusOr<PreparedPlan> MakePlan(const Batch& batch, const Budget& budget, bool refresh,
                                         PlannedShape* shape);
   absl::StatusOr<AdoptedPlan> PlanUnasked(const Batch& batch, PlannedShape* shape);
+  absl::Status PlanAlone(const Batch& batch, Bytes budget, PlannedShape* shape);
+  void PlanAloneForLess(const Batch& batch, PlannedShape* shape);
   absl::Status AgreeBeforeStep(const Batch& batch, PlannedShape* shape);
   absl::Status AgreeOnReplan(const Batch& batch, PlannedShape* shape);
   absl::Status SayOfStep();
@@ -262,10 +264,10 @@ class Agent {
   BatchPlanner planner_;
   std::optional<AgreedPlanner> agreed_;  // with options.agreement
   int64_t steps_since_agreement_ = 0;
-  int64_t quiet_steps_ = 0;                // that ask nobody about what is in muted_
-  uint32_t muted_ = 0;                     // wishes that have led to no plan
-  std::optional<BatchSignature> to_tell_;  // of the plan of a step that not all has been heard of
-  bool said_ = false;                      // how that step went
+  int64_t quiet_steps_ = 0;  // that ask nobody about what is in muted_
+  uint32_t muted_ = 0;       // wishes that have led to no plan
+  bool tells_ = false;       // a step was made that not all has been heard of
+  bool said_ = false;        // how that step went
   int64_t steps_since_offer_ = 0;
   PlanTable table_;
   StepArenas arenas_;

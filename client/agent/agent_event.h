@@ -73,7 +73,7 @@ struct FellBackEvent {
 };
 
 // The later, the more pressing. Steps go on by the plan that there is but for the last three.
-// kPlannedAlone: one of several ranks has planned for a shape that it alone met.
+// In the order in which they press. kPlannedAlone: one of several ranks has planned for a shape that it alone met.
 enum class ReplanReason {
   kProfileWanted,
   kPlannedAlone,
@@ -83,7 +83,7 @@ enum class ReplanReason {
   kHostMemory,
   kImmovable
 };
-// "profile wanted", "step time", "peak", "out of memory", "out of host memory", "cannot move".
+// "profile wanted", "planned by one rank alone", "step time", "peak", "out of memory", "out of host memory", "cannot move".
 const char* ToString(ReplanReason reason);
 // Whether steps by the plan that there is fail.
 inline bool StopsSteps(ReplanReason reason) { return reason >= ReplanReason::kOutOfMemory; }

@@ -130,6 +130,8 @@ void Agent::NoteStep(const UntimedStep& step, PlannedShape* shape) {
 }
 
 void Agent::NoteDrift(PlannedShape* shape) {
+  // Less memory is wished for already; or no other rank has this plan.
+  if (shape->fails() || shape->alone) return;
   // What was predicted for a larger shape is no prediction for this one.
   if (shape->adopted->for_larger || shape->replans >= options_.drift.replans) return;
   const std::optional<Drift> drift =

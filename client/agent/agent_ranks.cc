@@ -38,9 +38,11 @@ ReplanRequest ParseRequest(const std::string& text) {
 // Of the word that goes round after each step.
 constexpr uint32_t kWantsPlan = 1;
 constexpr uint32_t kHasPlannedAlone = 2;
+constexpr uint32_t kFails = 4;
 
-uint32_t WordOf(const std::optional<PendingReplan>& pending) {
-  if (!pending) return 0;
+uint32_t WordOf(const PendingReplan* pending) {
+  if (pending == nullptr) return 0;
+  if (StopsSteps(pending->reason)) return kFails;
   return pending->reason == ReplanReason::kPlannedAlone ? kHasPlannedAlone : kWantsPlan;
 }
 
@@ -52,12 +54,11 @@ absl::Status Agent::AgreeBeforeStep(const Batch& batch, PlannedShape* shape) {
     steps_since_agreement_ = 0;
     return AgreeOnReplan(batch, shape);
   }
-  if (!to_tell_) return absl::OkStatus();
+  if (!tells_) return absl::OkStatus();
   const absl::Status said = SayOfStep();
   if (!said.ok()) return said;
   const absl::StatusOr<uint32_t> heard = options_.agreement->Hear();
-  to_tell_.reset();
-  said_ = false;
+  tells_ = said_ = false;
   if (!heard.ok()) return heard.status();
   uint32_t wishes = *heard;
   if (quiet_steps_ > 0) {
@@ -74,8 +75,7 @@ absl::Status Agent::AgreeBeforeStep(const Batch& batch, PlannedShape* shape) {
 // Once for each step: at its end, or, where that is the caller's, before the next one.
 absl::Status Agent::SayOfStep() {
   if (said_) return absl::OkStatus();
-  const PlannedShape* const by = table_.Find(*to_tell_);
-  absl::Status status = options_.agreement->Say(by != nullptr ? WordOf(by->pending) : 0);
+  absl::Status status = options_.agreement->Say(WordOf(table_.MostPressing()));
   said_ = status.ok();
   return status;
 }
@@ -101,8 +101,8 @@ absl::Status Agent::AgreeOnReplan(const Batch& batch, PlannedShape* shape) {
   }
   if (!agreed) return absl::OkStatus();
   quiet_steps_ = 0;
+  if (room_) room_ = agreed->budget = std::min(*room_, agreed->budget);
   shape->pending = agreed;
-  if (room_) room_ = std::min(*room_, agreed->budget);
   Replan(batch, shape);
   return absl::OkStatus();
 }

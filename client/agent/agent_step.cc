@@ -34,7 +34,7 @@ absl::StatusOr<StepReport> Agent::Step(Batch batch) {
   if (!by.ok()) return by.status();
   absl::StatusOr<StepReport> report = StepBy(std::move(batch), *by, shape);
   // What comes of an error here, the next step says.
-  if (to_tell_) (void)SayOfStep();
+  if (tells_) (void)SayOfStep();
   return report;
 }
 
@@ -84,12 +84,18 @@ absl::StatusOr<PlannedShape*> Agent::ShapeOfStep(const Batch& batch, PlannedShap
     if (!status.ok()) return status;
   }
   absl::StatusOr<PlannedShape*> by = ShapeToStepBy(batch, shape);
-  if (by.ok() && agreed_ && options_.agreement->votes()) to_tell_ = (*by)->signature;
+  if (!agreed_) return by;
+  if (options_.agreement->votes()) {
+    tells_ = by.ok();
+  } else if (!by.ok()) {
+    --steps_since_agreement_;  // the caller's next batch is that of the step that the others are in
+  }
   return by;
 }
 
 absl::StatusOr<PlannedShape*> Agent::ShapeToStepBy(const Batch& batch, PlannedShape* shape) {
   if (shape->pending && !agreed_) Replan(batch, shape);
+  if (shape->alone && shape->fails()) PlanAloneForLess(batch, shape);
   if (shape->step != nullptr) return shape;
   if (shape->adopted) return NothingFits(*shape);
   if (agreed_ || shape->served_by_larger < options_.steps_by_larger) {
@@ -104,22 +110,58 @@ absl::StatusOr<PlannedShape*> Agent::ShapeToStepBy(const Batch& batch, PlannedSh
   return shape;
 }
 
-// For a shape that Plan was not called for. One of several ranks plans for it alone, within the bytes that all have agreed on: the
-// others may be at other shapes, and wait for its gradients only. Once all are at this shape they plan for it together.
+// For a shape that Plan was not called for.
 absl::StatusOr<AdoptedPlan> Agent::PlanUnasked(const Batch& batch, PlannedShape* shape) {
-  if (agreed_ && !room_) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        shape->signature.text(), ": the ranks have not agreed on a budget: call Plan on all"));
+  if (agreed_) {
+    if (!room_ || model_->may_communicate()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(shape->signature.text(),
+                       room_ ? ": no rank measures alone what may communicate"
+                             : ": the ranks have not agreed on a budget",
+                       ": call Plan for this shape on all of them"));
+    }
+    const absl::Status status = PlanAlone(batch, *room_, shape);
+    if (!status.ok()) return status;
+    return *shape->adopted;
   }
   const absl::StatusOr<Budget> budget = GivenBudget();
   if (!budget.ok()) return budget.status();
-  arenas_.Release();
-  absl::StatusOr<PreparedPlan> prepared = planner_.Plan(batch, *budget, shape);
+  absl::StatusOr<PreparedPlan> prepared = MakePlan(batch, *budget, /*refresh=*/false, shape);
   if (!prepared.ok()) return prepared.status();
   AdoptedPlan adopted = Install(*std::move(prepared), shape);
   if (!room_) room_ = adopted.plan.budget;
-  if (agreed_) shape->pending = PendingReplan{ReplanReason::kPlannedAlone, *room_};
   return adopted;
+}
+
+// One of several ranks, for a batch that the others may not have: they wait for its gradients, and for nothing else that it
+// does. Once all are at this shape they plan for it together.
+absl::Status Agent::PlanAlone(const Batch& batch, Bytes budget, PlannedShape* shape) {
+  arenas_.Release();
+  absl::StatusOr<PreparedPlan> prepared = planner_.PlanHere(batch, budget, shape);
+  if (!prepared.ok()) return prepared.status();
+  Install(*std::move(prepared), shape);
+  shape->alone = true;
+  shape->pending = PendingReplan{ReplanReason::kPlannedAlone, *room_};
+  return absl::OkStatus();
+}
+
+// Its plan fails, and the others have none for this shape.
+void Agent::PlanAloneForLess(const Batch& batch, PlannedShape* shape) {
+  const PendingReplan pending = *shape->pending;
+  LimitHostMemory(pending, shape);
+  arenas_.Release();
+  absl::StatusOr<PreparedPlan> prepared = planner_.PlanHere(batch, pending.budget, shape);
+  absl::Status status = prepared.status();
+  if (status.ok() && prepared->step == nullptr) {
+    status = absl::NotFoundError(ToString(prepared->adopted.plan.status));
+  }
+  if (status.ok()) {
+    Install(*std::move(prepared), shape);
+    shape->alone = true;
+  } else {
+    events_->Emit(PlanFailedEvent{shape->signature.text(), status});
+  }
+  shape->pending = PendingReplan{ReplanReason::kPlannedAlone, *room_};
 }
 
 void Agent::Replan(const Batch& batch, PlannedShape* shape) {

@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "client/rpc/call_stop.h"
 #include "solvers/model/canonical.h"
+#include "solvers/planner.h"
 
 namespace stowage {
 namespace {
@@ -157,6 +159,24 @@ absl::StatusOr<PreparedPlan> BatchPlanner::Plan(const Batch& batch, const Budget
                                                 PlannedShape* shape) {
   Source source(this, batch, shape);
   return Prepare(Ask(&source, budget, /*refresh=*/false), batch, *shape);
+}
+
+absl::StatusOr<PreparedPlan> BatchPlanner::PlanHere(const Batch& batch, const Budget& budget,
+                                                    PlannedShape* shape) {
+  const absl::Status status = EnsureTimes(batch, shape);
+  if (!status.ok()) return status;
+  const auto start = std::chrono::steady_clock::now();
+  const CallStop stop(CallOptions::Within(options_->plan_timeout));
+  absl::StatusOr<stowage::Plan> plan =
+      MakePlan(*shape->profile, budget, stop.OptionsFor(options_->plan));
+  if (!plan.ok()) return plan.status();
+  ClientPlan answer;
+  answer.reply.plan = *std::move(plan);
+  answer.reply.key = MakePlanKey(*shape->profile, options_->plan);
+  answer.reply.source = PlanSource::kLocal;
+  answer.profiled = true;
+  answer.request_time = Since(start);
+  return Prepare(std::move(answer), batch, *shape);
 }
 
 absl::StatusOr<PreparedPlan> BatchPlanner::Refresh(const Batch& batch, const Budget& budget,

@@ -54,6 +54,10 @@ class BatchPlanner {
   absl::StatusOr<PreparedPlan> Refresh(const Batch& batch, const Budget& budget,
                                        PlannedShape* shape);
 
+  // The same in this process, asking nobody; no event but ProfileTakenEvent and PlannedEvent. Errors: TrainedModel, MakePlan.
+  absl::StatusOr<PreparedPlan> PlanHere(const Batch& batch, const Budget& budget,
+                                        PlannedShape* shape);
+
   // What a server keeps the plans of this batch under.
   absl::StatusOr<PlanKey> KeyOf(const Batch& batch, PlannedShape* shape);
 

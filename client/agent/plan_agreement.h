@@ -1,4 +1,4 @@
-// How the ranks of a job speak to each other about plans, so that none plans alone: over a process group of c10d
+// How the ranks of a job speak to each other about plans, so that they plan as one: over a process group of c10d
 // (group_agreement.h), over the job's c10d store (store_agreement.h), over a folder that they share, or whatever the
 // job has (board_agreement.h).
 #ifndef STOWAGE_CLIENT_AGENT_PLAN_AGREEMENT_H_

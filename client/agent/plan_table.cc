@@ -38,6 +38,16 @@ PlannedShape* PlanTable::Larger(const BatchSignature& signature) {
   return best;
 }
 
+const PendingReplan* PlanTable::MostPressing() const {
+  const PendingReplan* most = nullptr;
+  for (const PlannedShape& shape : shapes_) {
+    if (shape.pending && (most == nullptr || shape.pending->reason > most->reason)) {
+      most = &*shape.pending;
+    }
+  }
+  return most;
+}
+
 std::vector<PlannedShape*> PlanTable::BeyondHostMemory(Bytes limit) {
   std::vector<PlannedShape*> beyond;
   for (PlannedShape& shape : shapes_) {

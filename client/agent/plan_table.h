@@ -45,6 +45,7 @@ struct PlannedShape {
   Bytes reserved_peak;           // of the latest step by `step`, see StepMemory
   int64_t served_by_larger = 0;  // steps
   std::optional<PendingReplan> pending;
+  bool alone = false;     // this rank's plan, and of no other
   int replans = 0;        // because of drift
   int smaller_plans = 0;  // because memory ran out
 };
@@ -64,6 +65,9 @@ class PlanTable {
   // steps by it fail; of several the one that takes the least memory. Null if there is none. Not the shape
   // itself.
   PlannedShape* Larger(const BatchSignature& signature);
+
+  // Of all that is pending the one with the last of the reasons; null: nothing is. O(capacity).
+  const PendingReplan* MostPressing() const;
 
   // Those whose plans take more host memory than that and are not known to fail. O(capacity).
   std::vector<PlannedShape*> BeyondHostMemory(Bytes limit);

@@ -62,6 +62,20 @@ bool HasUnlisted(const ChainModel& model) {
   return model.loss() && model.loss_op_kind().empty();
 }
 
+bool MarksKept(const ChainModel& model) {
+  for (int l = 1; l <= model.length(); ++l) {
+    if (model.stage(l).must_keep) return true;
+  }
+  return false;
+}
+
+bool MarksKept(const GraphModel& model) {
+  for (int v = 0; v < model.size(); ++v) {
+    if (model.node(v).must_keep) return true;
+  }
+  return false;
+}
+
 bool HasUnlisted(const GraphModel& model) {
   for (int v = 0; v < model.size(); ++v) {
     if (model.node(v).op_kind.empty()) return true;
@@ -106,6 +120,7 @@ class TrainedChain : public TrainedModel {
   bool lists_all() const override { return model_.lists_all(); }
   absl::Status FindUnlisted(const Batch& batch) override { return model_.Find(batch); }
   const ModelTensors& tensors() const override { return *model_; }
+  bool may_communicate() const override { return MarksKept(*model_); }
 
   absl::StatusOr<Profile> FromShapes(const Batch& batch, const StepMeters& meters) const override {
     return ChainFromShapes(*model_, batch.inputs, batch.target, meters);
@@ -154,6 +169,7 @@ class TrainedGraph : public TrainedModel {
   bool lists_all() const override { return model_.lists_all(); }
   absl::Status FindUnlisted(const Batch& batch) override { return model_.Find(batch); }
   const ModelTensors& tensors() const override { return *model_; }
+  bool may_communicate() const override { return MarksKept(*model_); }
 
   absl::StatusOr<Profile> FromShapes(const Batch& batch, const StepMeters& meters) const override {
     return GraphFromShapes(*model_, batch.inputs, batch.target, meters);

@@ -58,6 +58,9 @@ class TrainedModel {
 
   virtual const ModelTensors& tensors() const = 0;
 
+  // Whether it marks a part as must_keep, as those are to be that communicate: no rank may run them alone.
+  virtual bool may_communicate() const { return false; }
+
   // The device that steps run on, null as in AgentOptions, as profiles name it at this moment.
   virtual Device DeviceOf(const ExecutionDevice* device) const { return DescribeDevice(device); }
 

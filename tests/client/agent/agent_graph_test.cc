@@ -89,6 +89,27 @@ struct TwoInputs {
   RandomState random;  // of a step
 };
 
+TEST(TrainedModels, KeptPartsMayCommunicate) {
+  for (const bool kept : {false, true}) {
+    ModelStage stage;
+    stage.must_keep = kept;
+    stage.name = stage.op_kind = "stage";
+    stage.forward = [](const at::Tensor& x) { return x * 2; };
+    ChainModel chain("chain");
+    chain.AddStage(stage);
+    EXPECT_EQ(MakeTrainedModel(&chain)->may_communicate(), kept);
+
+    GraphModel graph("graph");
+    ModelNode node;
+    node.must_keep = kept;
+    node.name = node.op_kind = "node";
+    node.inputs = {graph.AddInput("x")};
+    node.forward = [](const std::vector<at::Tensor>& x) { return x[0] * 2; };
+    graph.AddNode(std::move(node));
+    EXPECT_EQ(MakeTrainedModel(&graph)->may_communicate(), kept);
+  }
+}
+
 class AgentGraphTest : public AgentOnDevicesTest {};
 
 TEST_P(AgentGraphTest, TrainsByPlansLikePlainTraining) {

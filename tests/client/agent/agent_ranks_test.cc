@@ -504,6 +504,40 @@ TEST_F(AgentRanksTest, OverAGroupARankThatMeetsALargerBatchPlansForIt) {
   for (const std::string& token : tokens) EXPECT_EQ(token, tokens[0]);
 }
 
+// Its memory is less than the budget: the plan that it has made alone becomes a smaller one, though no other rank is at that shape.
+TEST_F(AgentRanksTest, OverAGroupARankPlansForLessAlone) {
+  OnGlooRanks(kRanks, [&](int rank, c10::intrusive_ptr<c10d::ProcessGroup> group) {
+    auto agent = MakeAgent(rank, MakeGroupAgreement(std::move(group)).value());
+    const auto plan = agent->Plan(FakeBatch(4), ShareOfStoreAll{1.0});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    if (rank == 1) worlds_[1].room = Bytes(plan->plan.budget.value() * 95 / 100);
+    for (int step = 0; step < 6; ++step) {
+      const bool larger = rank == 1 && step > 0;
+      ASSERT_TRUE(agent->Step(FakeBatch(larger ? 6 : 4)).ok()) << rank << " " << step;
+      // Those that its memory ends go on by the least plan.
+      EXPECT_EQ(agent->steps().finished > 0, rank == 1) << rank << " " << step;
+    }
+    EXPECT_LE(agent->steps().finished, rank == 1 ? 2 : 0);
+    EXPECT_NE(agent->Token(), "");
+  });
+}
+
+// What communicates would wait for the others.
+TEST_F(AgentRanksTest, NoRankMeasuresAloneWhatMayCommunicate) {
+  OnAllRanks([&](int rank) {
+    worlds_[rank].communicates = true;
+    auto agent = MakeAgent(rank);
+    ASSERT_TRUE(agent->Plan(FakeBatch(4), ShareOfStoreAll{1.0}).ok());
+    if (rank == 1) {
+      const absl::Status status = agent->Step(FakeBatch(6)).status();
+      EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+      EXPECT_THAT(std::string(status.message()), HasSubstr("no rank measures alone"));
+    }
+    EXPECT_TRUE(agent->Step(FakeBatch(4)).ok());
+    EXPECT_TRUE(agent->Plan(FakeBatch(6), ShareOfStoreAll{0.9}).ok());
+  });
+}
+
 // A loop with a backward of its own says of a step before the next one.
 TEST_F(AgentRanksTest, OverAGroupWhatABackwardFindsOutIsSaid) {
   OnGlooRanks(kRanks, [&](int rank, c10::intrusive_ptr<c10d::ProcessGroup> group) {

@@ -32,8 +32,9 @@ struct FakeWorld {
   FakeMeter meter;
   Bytes room{int64_t{1} << 40};
   Bytes host_room{int64_t{1} << 40};
-  bool immovable = false;  // what its steps hold
-  double slower = 1;       // steps than predicted
+  bool immovable = false;     // what its steps hold
+  bool communicates = false;  // may
+  double slower = 1;          // steps than predicted
   double larger = 1;
   bool measure_fails = false;
   std::function<void(ChainSpec*)> costs;  // other times than FakeProfile's
@@ -59,6 +60,7 @@ class FakeModel : public TrainedModel {
   explicit FakeModel(FakeWorld* world) : world_(world) {}
 
   const ModelTensors& tensors() const override { return tensors_; }
+  bool may_communicate() const override { return world_->communicates; }
   Device DeviceOf(const ExecutionDevice* device) const override;
   absl::StatusOr<Profile> FromShapes(const Batch& batch, const StepMeters& meters) const override;
   absl::StatusOr<Profile> Measure(const Batch& batch, const ProfileOptions& options) const override;
