@@ -298,6 +298,13 @@ absl::StatusOr<std::unique_ptr<TestDevice>> TestDevice::Create(std::optional<Tra
   }
   Register();
   InitialiseLazily(kTestDeviceType);
+  // The same sums however many threads the host has. Not before the device is used: a process that ends at once, and with it what
+  // LibTorch needs for this, is not to end meanwhile.
+  static const bool has_one_thread = [] {
+    compute().Add([] { at::set_num_threads(1); });
+    return true;
+  }();
+  static_cast<void>(has_one_thread);
   return std::unique_ptr<TestDevice>(new TestDevice(link, host_memory));
 }
 
@@ -321,8 +328,6 @@ void TestDevice::Register() {
     casts = RegisterTestDeviceCasts();
     RandomState::UseGenerator(Generator());
     UseComputeCopies(kTestDeviceType, &CopyByCompute);
-    // The same sums however many threads the host has.
-    compute().Add([] { at::set_num_threads(1); });
     return true;
   }();
   static_cast<void>(registered);
