@@ -319,6 +319,8 @@ class Chain:
     def _run_by(self, book: Book, inputs: List[Any], by_larger: bool = False) -> Run:
         self.last_book = book
         self.recomputed = [0] * (self.length + 1)
+        self._pool.offloaded_bytes = self._pool.prefetched_bytes = 0
+        self._pool.has_grown = False
         return Run(self, book.steps, book, Watch(self, book, inputs, by_larger))
 
     def _larger(self, shape: Any) -> Optional[Book]:
@@ -351,6 +353,7 @@ class Chain:
 
     def _new_book(self, inputs: List[Any], key: Optional[str] = None) -> Book:
         self._watch_parameters()
+        self.device.warm()
         book = Book(self.length, inputs, self.device)
         # The tied ones' are the engine's, until the last of them is there.
         blocks = [block for block in (reference() for reference in self._blocks) if block is not None]
@@ -639,7 +642,10 @@ class Chain:
         if planned and not book.was_checked and book.key is not None:
             book.was_checked = True
             self._check_record(book, peak_bytes)
-        if planned and book.report is not None:
+        takes_memory = self._pool.has_grown and not self.device.measures_each_step
+        if planned and takes_memory:
+            book.was_watched = False  # the time is that of locking it, too: the next step is measured
+        if planned and book.report is not None and not takes_memory:
             book.report.add(time_ns, peak_bytes, self.copied, self.notes.append)
         if planned and book.plan is not None:
             unlike = book.unlike(peak_bytes, book.plan)

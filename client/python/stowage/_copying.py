@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import mmap
 import weakref
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import torch
 
 from stowage._device import Accelerator, Device
 from stowage._versions import storage_bytes
 from stowage.errors import InvalidArgument
+
+Pairs = List[Tuple[torch.Tensor, torch.Tensor]]  # of memory that is written and memory that is read
 
 SHORT_BYTES, LONG_BYTES = 4 << 10, 8 << 20  # of copies that are measured
 
@@ -49,13 +51,18 @@ class Copies:
     def device_memory(self, size_bytes: int) -> torch.Tensor:
         return torch.empty(size_bytes, dtype=torch.uint8)
 
-    def to_host(self, pairs: List[Tuple[torch.Tensor, torch.Tensor]]) -> Arrival:
+    def is_here(self, tensor: torch.Tensor) -> bool:
+        """Whether it is on the device, and so may go to the host."""
+        return bool(tensor.device.type == "cpu")
+
+    def to_host(self, pairs: Pairs) -> Arrival:
         """From the second of each pair into the first, which nobody touches until the arrival is joined."""
         for into, source in pairs:
             into.copy_(source)
         return Arrival()
 
-    def to_device(self, pairs: List[Tuple[torch.Tensor, torch.Tensor]]) -> Arrival:
+    def to_device(self, pairs: Pairs, _: Arrival) -> Arrival:
+        """After that arrival, as copies to the host."""
         return self.to_host(pairs)
 
     def settle(self) -> None:
@@ -79,20 +86,34 @@ class Copies:
         memory, host = self.device_memory(size_bytes).zero_(), self.host_memory(size_bytes)
         times_ns: Tuple[List[int], List[int]] = ([], [])
         for _ in range(3):
-            for taken, copy, pair in zip(times_ns, (self.to_host, self.to_device), ((host, memory), (memory, host))):
-                begun_ns = self._device.now_ns()
-                copy([pair]).join()
-                taken.append(self._device.now_ns() - begun_ns)
+            begun_ns = self._device.now_ns()
+            arrival = self.to_host([(host, memory)])
+            arrival.join()
+            left_ns = self._device.now_ns()
+            self.to_device([(memory, host)], arrival).join()
+            times_ns[0].append(left_ns - begun_ns)
+            times_ns[1].append(self._device.now_ns() - left_ns)
         return min(times_ns[0]), min(times_ns[1])
 
 
 class _Event(Arrival):
-    def __init__(self, event: Any, compute: Any) -> None:
-        self._event = event
+    """``compute``: the stream at the copies' start; ``now`` finds that of the thread that joins, where a model has several."""
+
+    def __init__(self, event: Any, compute: Any, now: Callable[[], Any]) -> None:
+        self.event = event
         self._compute = compute
+        self._now = now
 
     def join(self) -> None:
-        self._compute.wait_event(self._event)
+        self._compute.wait_event(self.event)
+        now = self._now()
+        if now != self._compute:
+            now.wait_event(self.event)
+
+
+def _unlock(copies: Copies, runtime: Any, address: int) -> None:
+    copies.settle()  # a graph that goes in a cycle with its model may have copies under way
+    runtime.cudaHostUnregister(address)
 
 
 class StreamCopies(Copies):
@@ -109,6 +130,7 @@ class StreamCopies(Copies):
         self._module = device.module
         self._where = device.device
         self._streams: Dict[str, Any] = {}
+        self._locks = hasattr(self._module, "cudart")
         for needed in ("Stream", "current_stream", "stream"):
             if not hasattr(self._module, needed):
                 words = f"host_budget: blocks are on {self._where}, of which PyTorch has no {device.type}.{needed}"
@@ -117,33 +139,53 @@ class StreamCopies(Copies):
     def host_memory(self, size_bytes: int) -> torch.Tensor:
         """Page-locked where PyTorch has the call for it: of exactly that size, where its own allocator takes powers of two."""
         memory = system_memory(size_bytes)
-        runtime = self._module.cudart() if size_bytes > 0 and hasattr(self._module, "cudart") else None
-        if runtime is not None and int(runtime.cudaHostRegister(memory.data_ptr(), size_bytes, 0)) == 0:
-            weakref.finalize(memory, runtime.cudaHostUnregister, memory.data_ptr()).atexit = False
+        if size_bytes > 0 and self._locks:
+            runtime = self._module.cudart()
+            with self._module.device(self._where):
+                self._locks = int(runtime.cudaHostRegister(memory.data_ptr(), size_bytes, 0)) == 0
+                if not self._locks:
+                    self._forget_error()
+            if self._locks:
+                weakref.finalize(memory, _unlock, self, runtime, memory.data_ptr()).atexit = False
         return memory
+
+    def _forget_error(self) -> None:
+        """Of a call of the runtime, which the next kernel would be blamed for."""
+        try:
+            torch.zeros(1, device=self._where).add_(1)
+        except RuntimeError:
+            pass
+
+    def is_here(self, tensor: torch.Tensor) -> bool:
+        return bool(tensor.device == self._where)
 
     def device_memory(self, size_bytes: int) -> torch.Tensor:
         return torch.empty(size_bytes, dtype=torch.uint8, device=self._where)
 
-    def to_host(self, pairs: List[Tuple[torch.Tensor, torch.Tensor]]) -> Arrival:
+    def to_host(self, pairs: Pairs) -> Arrival:
         return self._copy("to_host", pairs)
 
-    def to_device(self, pairs: List[Tuple[torch.Tensor, torch.Tensor]]) -> Arrival:
-        return self._copy("to_device", pairs)
+    def to_device(self, pairs: Pairs, after: Arrival) -> Arrival:
+        return self._copy("to_device", pairs, after)
 
     def settle(self) -> None:
         self._module.synchronize(self._where)
 
-    def _copy(self, way: str, pairs: List[Tuple[torch.Tensor, torch.Tensor]]) -> Arrival:
-        compute = self._module.current_stream(self._where)
+    def _compute(self) -> Any:
+        return self._module.current_stream(self._where)
+
+    def _copy(self, way: str, pairs: Pairs, after: Optional[Arrival] = None) -> Arrival:
+        compute = self._compute()
         if way not in self._streams:
             self._streams[way] = self._module.Stream(device=self._where)
         stream = self._streams[way]
         stream.wait_stream(compute)
+        if isinstance(after, _Event):
+            stream.wait_event(after.event)
         with self._module.stream(stream):
             for into, source in pairs:
                 into.copy_(source, non_blocking=True)
-        return _Event(stream.record_event(), compute)
+        return _Event(stream.record_event(), compute, self._compute)
 
     def _latency_ns(self, least_ns: int) -> int:
         return least_ns
@@ -173,6 +215,7 @@ class HostPool:
         self.copies = copies
         self.offloaded_bytes = 0  # all that was copied here, and back
         self.prefetched_bytes = 0
+        self.has_grown = False  # since somebody has set it
         self._free: Dict[int, List[torch.Tensor]] = {}
 
     def take(self, size_bytes: int) -> torch.Tensor:
@@ -180,18 +223,25 @@ class HostPool:
         if free:
             return free.pop()
         if self._held_bytes + size_bytes > self._limit_bytes and self.free_bytes > 0:
+            dropped, self._free = self._free, {}
             self.copies.settle()
-            self._held_bytes -= self.free_bytes
-            self._free.clear()
+            self._held_bytes -= _bytes_of(dropped)
+            del dropped
+        memory = self.copies.host_memory(size_bytes)
         self._held_bytes += size_bytes
-        return self.copies.host_memory(size_bytes)
+        self.has_grown = True
+        return memory
 
     @property
     def free_bytes(self) -> int:
-        return sum(size_bytes * len(free) for size_bytes, free in self._free.items())
+        return _bytes_of(self._free)
 
     def give(self, memory: torch.Tensor) -> None:
         self._free.setdefault(memory.numel(), []).append(memory)
+
+
+def _bytes_of(memories: Mapping[int, Sequence[torch.Tensor]]) -> int:
+    return sum(size_bytes * len(of_size) for size_bytes, of_size in memories.items())
 
 
 class Away:
@@ -202,7 +252,8 @@ class Away:
         self._host: List[torch.Tensor] = []
         self._device: List[torch.Tensor] = []
         self._leaving: List[torch.Tensor] = []
-        self._arrival: Optional[Arrival] = None
+        self._begun: Optional[Arrival] = None  # and not joined
+        self._left = Arrival()
 
     def add(self, memory: torch.Tensor) -> int:
         """Its number."""
@@ -214,20 +265,20 @@ class Away:
 
     def leave(self) -> None:
         """Begins the copies of what was added."""
-        self._arrival = self._pool.copies.to_host(list(zip(self._host, self._leaving)))
+        self._begun = self._left = self._pool.copies.to_host(list(zip(self._host, self._leaving)))
         self._leaving = []
 
     def fetch(self) -> None:
         """Begins the copies back; all have arrived on the host."""
         self._pool.prefetched_bytes += sum(host.numel() for host in self._host)
         self._device = [self._pool.copies.device_memory(host.numel()) for host in self._host]
-        self._arrival = self._pool.copies.to_device(list(zip(self._device, self._host)))
+        self._begun = self._pool.copies.to_device(list(zip(self._device, self._host)), self._left)
 
     def join(self) -> None:
         """Compute goes on after the copies that were begun last."""
-        if self._arrival is not None:
-            self._arrival.join()
-            self._arrival = None
+        if self._begun is not None:
+            self._begun.join()
+            self._begun = None
 
     def memory(self, number: int) -> torch.Tensor:
         """On the device again."""

@@ -64,6 +64,9 @@ class Device:
     def _model(self) -> str:
         return self.type
 
+    def warm(self) -> None:
+        """Has what matrix products make once in each thread, and keep, be made: no step takes it then."""
+
     def settle(self) -> None:
         """Waits for what may still let go of tensors of a backward that has ended."""
 
@@ -113,6 +116,23 @@ class Device:
         return isinstance(value, torch.Tensor) and value.device.type == self.type
 
 
+class _Products(torch.autograd.Function):  # type: ignore[misc]
+    """Matrix products, with a bias and without, in the forward and in the backward, as where a block runs again there."""
+
+    @staticmethod
+    def forward(ctx: Any, a: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(a)
+        return _products_of(a)
+
+    @staticmethod
+    def backward(ctx: Any, _: torch.Tensor) -> torch.Tensor:
+        return _products_of(ctx.saved_tensors[0])
+
+
+def _products_of(a: torch.Tensor) -> torch.Tensor:
+    return a @ a + torch.nn.functional.linear(a, a, a[0])
+
+
 class Accelerator(Device):
     """A device with a module of PyTorch's own (torch.cuda), which counts bytes.
 
@@ -126,6 +146,7 @@ class Accelerator(Device):
         super().__init__(device)
         self.device = device
         self.module: Any = getattr(torch, device.type, None)
+        self._is_warm = False
         self._probe: Optional[Tuple[torch.Tensor, torch.Tensor]] = None
 
     def require_meter(self) -> None:
@@ -149,6 +170,14 @@ class Accelerator(Device):
             self._probe = torch.zeros(1, device=self._device).requires_grad_(), torch.ones(1, device=self._device)
         source, gradient = self._probe
         torch.autograd.grad(source.view(1), source, gradient)
+
+    def warm(self) -> None:
+        if self._is_warm:
+            return
+        self._is_warm = True
+        with torch.enable_grad():
+            a = torch.zeros(16, 16, device=self.device).requires_grad_()
+            torch.autograd.grad(_Products.apply(a).sum(), a)
 
     def current_bytes(self) -> int:
         return self._stat("current")

@@ -211,7 +211,9 @@ class _BlockMeter:
             if self._kept is None:
                 self._holding_pass()
         times = {field: min(times) for field, times in self._times.items()}
-        if self._stops:
+        if not self._stops or self._kept is not None:
+            times.pop("recompute_saving_time_ns", None)  # of a round in which it did
+        else:
             times["recompute_saving_time_ns"] = min(times["recompute_saving_time_ns"], times["forward_time_ns"])
         stage: Dict[str, Any] = {
             "name": self._name,

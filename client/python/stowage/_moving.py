@@ -18,7 +18,7 @@ from stowage.errors import ExecutionError, Infeasible
 from stowage.planning import Budget, Plan, Profile
 
 if TYPE_CHECKING:
-    from stowage._run import Activation, Run
+    from stowage._run import Activation, Kept, Run
 
 _OF_LINKS = {"duplex", "host_memory_bytes"}
 _OF_LINKS |= {f"to_{side}_{what}" for side in ("host", "device") for what in ("bytes_per_second", "latency_ns")}
@@ -97,7 +97,9 @@ class _Copies:
 
     def __init__(self, pool: HostPool) -> None:
         self.slots: List[Tuple[weakref.ref[Slot], _View]] = []
-        self.activation: Dict[int, _View] = {}
+        self.activation: Dict[int, Tuple[_View, Kept]] = {}
+        self.back: Dict[int, _View] = {}  # of the activation, once it is away
+        self.staying: Activation = {}  # what of it is on no device that is planned for
         self.away = Away(pool)
         self._places: Dict[int, int] = {}
 
@@ -147,23 +149,34 @@ class Moves:
                 if slot is None or not isinstance(slot.value, torch.Tensor):
                     continue
                 value: torch.Tensor = slot.value
+                if not self._pool.copies.is_here(value):
+                    continue  # such as the numbers that attention's dropout began with
                 if storage_id(value) not in stays and value._version == slot.version:  # else the backward says so
                     copies.slots.append((reference, copies.add(value)))
         assert step.source is not None
         for place, (tensor, version) in run.activations.get(step.source, {}).items() if step.keep else ():
-            if tensor._version != version:
-                raise ExecutionError("what a block reads was written over between its forward and its backward")
-            copies.activation[place] = copies.add(tensor)
+            _check_version(tensor, version)
+            if self._pool.copies.is_here(tensor):
+                copies.activation[place] = copies.add(tensor), (tensor, version)
+            else:
+                copies.staying[place] = tensor, version
         copies.away.leave()
         return copies
 
     def _drop_on_device(self, run: Run, step: Step) -> None:
         copies = self._copies[step.block, step.saved]
         copies.away.join()
-        for reference, _ in copies.slots:
+        for reference, view in list(copies.slots):
             slot = reference()
-            if slot is not None:
-                slot.value = None
+            if slot is not None and isinstance(slot.value, torch.Tensor):
+                if slot.value._version == slot.version:
+                    slot.value = None
+                else:  # written over meanwhile: the backward says so
+                    copies.slots.remove((reference, view))
+        for place, (view, (tensor, version)) in copies.activation.items():
+            _check_version(tensor, version)
+            copies.back[place] = view
+        copies.activation.clear()
         assert step.source is not None
         run.activations.pop(step.source, None)
 
@@ -175,13 +188,18 @@ class Moves:
             if slot is not None:
                 tensor = copies.tensor(view)
                 slot.value, slot.version = tensor, tensor._version
-        activation: Activation = {}
-        for place, view in copies.activation.items():
+        activation: Activation = dict(copies.staying)
+        for place, view in copies.back.items():
             tensor = copies.tensor(view)
             activation[place] = tensor, tensor._version
         assert step.source is not None
         if step.keep:
             run.activations[step.source] = activation
+
+
+def _check_version(tensor: torch.Tensor, version: int) -> None:
+    if tensor._version != version:
+        raise ExecutionError("what a block reads was written over between its forward and its backward")
 
 
 def _storages_that_stay(call: Any) -> Set[int]:

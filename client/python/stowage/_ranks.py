@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime
 import inspect
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 import torch
 import torch.distributed as dist
@@ -302,9 +302,12 @@ class Ranks:
         self._agree_on_link(chain)
         mine: Dict[str, List[Book]] = {}
         wanted: List[str] = []
+        link = self._link
+        if link is not None and any(self.group.gather(any(book.kept for book in chain.books.values()))):
+            link = None
         for shape, book in chain.books.items():
             if book.is_complete:
-                profile = book.own_profile = book.own_profile or book.make_profile(chain.name, self._link)
+                profile = book.own_profile = book.own_profile or book.make_profile(chain.name, link)
                 name = chain.name_of(profile, shape)
                 mine.setdefault(name, []).append(book)
                 if book.plan is None or book.lacked_memory:
@@ -317,7 +320,13 @@ class Ranks:
         if self._knows_link:
             return
         self._knows_link = True
-        links = self.group.gather(chain.link())
+        mine: Union[None, str, Dict[str, Any]]
+        try:
+            mine = chain.link()
+        except Exception as failure:
+            mine = _text_of(failure)
+        links = self.group.gather(mine)
+        _raise_for(links, "while it measured its link to host memory")
         if None not in links:
             self._link = slowest_of(links)
         elif any(links):
@@ -424,8 +433,8 @@ def _plan_by_times_of(own: Sequence[Profile], profile: Profile, budget_bytes: in
                 stage[name] = mine.get(name) or 0
     if fields == profile.to_dict():
         return None
-    own_times = Profile.from_dict(fields)
     try:
+        own_times = Profile.from_dict(fields)
         if _moving.has_link(profile):
             return _moving.plan_beside_input(own_times, budget_bytes, lambda without, budget, _: without.plan(budget)).to_dict()
         return own_times.plan(budget_bytes, recompute_only=True).to_dict()

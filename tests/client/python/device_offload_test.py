@@ -9,7 +9,7 @@ import stowage
 import torch
 from comparing import assert_equal, outcome, step_on
 from device_test import copied, profiled, seeded
-from networks import MODELS, Mlp
+from networks import MODELS, Mlp, Tanh
 from offload_test import all_away
 from schedules import random_schedule, recomputes, with_moves
 from stowage import _copying
@@ -116,6 +116,62 @@ class Given(nn.Module):
 
     def forward(self, x):
         return self.model(x.to(self.there))
+
+
+class OnHost(nn.Module):
+    """Its graph has a tensor of the host, as attention's has what its dropout began with."""
+
+    class Function(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, factors):
+            ctx.save_for_backward(x, factors)
+            return x * float(factors[0])
+
+        @staticmethod
+        def backward(ctx, gradient):
+            x, factors = ctx.saved_tensors
+            assert factors.device.type == "cpu"
+            return gradient * float(factors[0]), None
+
+    def forward(self, x):
+        return OnHost.Function.apply(x, torch.tensor([0.5, 2.0]))
+
+
+def test_what_is_on_the_host_stays_there(here):
+    plain = nn.Sequential(Mlp(16), *[nn.Sequential(Mlp(16), OnHost()) for _ in range(3)], Mlp(16)).to(here)
+    step = seeded(step_on(torch.randn(8, 16).to(here)))
+    model = profiled(plain, step, **HOST)
+    follow(model, all_away(5))
+    assert_equal(outcome(model, step), outcome(plain, step))
+    assert model.stowage.offloaded_bytes > 0
+
+
+class Doubles(nn.Module):
+    """Has the head write over what the last block but one has made, when asked."""
+
+    def __init__(self, blocks):
+        super().__init__()
+        self.blocks, self.writes = nn.ModuleList(blocks), False
+
+    def forward(self, x):
+        for block in self.blocks[:-1]:
+            x = block(x)
+        y = self.blocks[-1](x)
+        if self.writes:
+            x.detach().mul_(2)
+        return y
+
+
+def test_what_is_written_over_while_it_is_copied_is_an_error(here):
+    plain = Doubles([Tanh() for _ in range(5)]).to(here)
+    x = torch.randn(64, 64).to(here)
+    model = profiled(plain, step_on(x), blocks="blocks", **HOST)
+    follow(model, all_away(5))
+    model.writes = True
+    with pytest.raises(RuntimeError, match="written over|modified by an inplace"):
+        step_on(x)(model)
+    model.writes = False
+    assert_equal(outcome(model, step_on(x)), outcome(plain, step_on(x)))
 
 
 def test_graphs_that_are_thrown_away_leave_memory_alone(here):

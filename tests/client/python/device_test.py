@@ -90,11 +90,12 @@ here = device.test_device()
 overheads = []
 for _ in range(2):
     torch.manual_seed(1)
-    model = stowage.wrap(torch.nn.Sequential(*[Mlp(64) for _ in range(4)]).to(here), "100%")
+    model = stowage.wrap(torch.nn.Sequential(*[Mlp(64) for _ in range(4)]).to(here), "70%")
     for _ in range(2):
         step_on(torch.randn(32, 64).to(here))(model)
     stages = model.stowage.profile.to_dict()["chain"]["stages"]
     overheads.append([{key: stage[key] for key in stage if key.endswith("_bytes")} for stage in stages])
+    assert model.stowage.measured_peak_bytes <= model.stowage.plan.peak_bytes
 assert overheads[0] == overheads[1], overheads
 print("alike", flush=True)
 os._exit(0)  # the device's threads run on
@@ -105,6 +106,32 @@ def test_what_the_first_step_of_a_process_makes_for_good_is_in_no_profile(here):
     """The workspace that the first matrix product on autograd's thread takes, and keeps."""
     done = subprocess.run([sys.executable, "-c", "import os" + FRESH], text=True, capture_output=True, timeout=300)
     assert done.stdout == "alike\n", done.stderr
+
+
+RECORDED = """
+import device, os, stowage, sys, torch
+from comparing import step_on
+from networks import Mlp
+
+torch.set_num_threads(1)
+here = device.test_device()
+torch.manual_seed(1)
+model = stowage.wrap(torch.nn.Sequential(*[Mlp(64) for _ in range(4)]).to(here), "60%", cache=sys.argv[1])
+for _ in range(3):
+    step_on(torch.randn(32, 64).to(here))(model)
+print([event.kind for event in model.stowage.events], model.stowage.notes, flush=True)
+os._exit(0)
+"""
+
+
+def test_a_record_holds_in_a_fresh_process(here, tmp_path):
+    """Which takes its workspaces in the step that the record is on trial in."""
+    said = []
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", RECORDED, tmp_path], text=True, capture_output=True, timeout=300)
+        said.append(done.stdout)
+        assert done.returncode == 0, done.stderr
+    assert said == ["['measured', 'planned'] []\n", "['recorded', 'planned'] []\n"]
 
 
 class Move(nn.Module):
