@@ -184,7 +184,8 @@ void CheckJoint(const Case& c, const PlanOptions& options) {
   const std::optional<Nanos> alone = CheckFacade(c, recompute);
   Require(!alone || (fastest && *fastest <= *alone), "joint is not behind recomputing", c.detail);
   Case more = c;
-  more.budget += Bytes(std::min(c.budget.value() / 8 + 1, INT64_MAX - c.budget.value()));
+  const int64_t positive = std::max<int64_t>(c.budget.value(), 0);  // a budget may be none
+  more.budget += Bytes(std::min(positive / 8 + 1, INT64_MAX - positive));
   more.fastest.reset();
   const std::optional<Nanos> with_more = CheckFacade(more, both);
   Require(!fastest || (with_more && *with_more <= *fastest), "more budget is not slower", c.detail);
