@@ -123,7 +123,8 @@ struct AgentOptions {
   int64_t shadow_every = 20;
 
   // Of a job with many ranks, which plan as one: Plan, Refresh and Resume are then calls of all ranks,
-  // Step plans by itself for a larger batch that this rank alone may have met, in this process, and what one rank finds out (DriftOptions, OutOfMemoryOptions) leads to
+  // Step plans by itself, in this process, for a larger batch that this rank alone may have met,
+  // and what one rank finds out (DriftOptions, OutOfMemoryOptions) leads to
   // another plan of all, which all ranks make alike: before the next step where the agreement votes (a process group), else
   // every `drift.window` steps; where that step is of another shape, so many steps later again. A batch stays in memory until
   // its whole step (Step) ends, as of `finish_step`, so that a graph's peak may be higher than planned by its inputs. All

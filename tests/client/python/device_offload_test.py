@@ -205,6 +205,35 @@ def test_the_link_is_that_of_the_streams(here):
     assert all(link[f"{way}_bytes_per_second"] > 0 and link[f"{way}_latency_ns"] > 0 for way in ("to_host", "to_device"))
 
 
+class Runtime:
+    """As torch.cuda.cudart(): what is locked, by address."""
+
+    def __init__(self, result):
+        self.result, self.asked, self.locked = result, 0, {}
+
+    def cudaHostRegister(self, address, size_bytes, flags):
+        self.asked += 1
+        if self.result == 0:
+            self.locked[address] = size_bytes
+        return self.result
+
+    def cudaHostUnregister(self, address):
+        del self.locked[address]
+
+
+@pytest.mark.parametrize("result", [0, 2])
+def test_memory_is_locked_while_it_is_there_and_refusals_are_not_repeated(result, monkeypatch):
+    there, runtime = device.test_device(), Runtime(result)
+    monkeypatch.setattr(getattr(torch, device.NAME), "cudart", lambda: runtime, raising=False)
+    copies = _copying.copies_of(device_of([torch.zeros(1, device=there)]))
+    kept = [copies.host_memory(size_bytes) for size_bytes in (5000, 0, 70)]
+    assert sorted(runtime.locked.values()) == ([70, 5000] if result == 0 else []) and runtime.asked == (2 if result == 0 else 1)
+    assert [memory.numel() for memory in kept] == [5000, 0, 70]
+    del kept
+    gc.collect()
+    assert not runtime.locked
+
+
 def test_a_device_without_streams_is_refused(monkeypatch):
     there = device.test_device()
     monkeypatch.delattr(getattr(torch, device.NAME), "Stream")
