@@ -114,6 +114,7 @@ class Book:
         self.plan: Optional[Plan] = None
         self.is_widened = False  # costs have grown since the plan was made
         self.was_watched = False  # a step by the plan was measured
+        self.has_waited = False  # one more was, since the one before took memory of the host
         self.was_checked = False  # against its record
         self.source = "local"
         self.report: Optional[Report] = None  # that a service is to get

@@ -10,7 +10,22 @@ import threading
 import types
 import warnings
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple, Union
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Deque,
+    Dict,
+    Iterable,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+    Union,
+)
 
 import torch
 
@@ -27,7 +42,7 @@ from stowage._resident import DeviceMemory
 from stowage._run import Call, Run
 from stowage._sharding import gathered_whole, in_flight_bytes, is_sharded, parts_of_parameters
 from stowage._versions import flatten, is_out_of_memory, leaves_of
-from stowage.errors import ExecutionError, Infeasible, InvalidArgument, StowageError
+from stowage.errors import ExecutionError, FailedPrecondition, Infeasible, InvalidArgument, StowageError
 from stowage.planning import Budget, Plan, Profile
 
 if TYPE_CHECKING:
@@ -51,6 +66,7 @@ class _Parts:
         self._trained = [parameter.requires_grad for parameter in self.parameters]
         self._entries: List[Tuple[Dict[str, Any], List[Any]]] = []
         self._modules = list(block.modules())
+        self.buffers = [module._buffers for module in self._modules]
         for module in self._modules:
             for entries in (module._parameters, module._modules):  # buffers may be others after each forward
                 if entries and not (self._is_sharded and entries is module._parameters):
@@ -68,12 +84,30 @@ class _Parts:
         return self._trained == [parameter.requires_grad for parameter in self.parameters]
 
 
+class _Buffer(NamedTuple):
+    """One of a module's, as it was."""
+
+    of: Dict[str, Any]
+    name: str
+    buffer: torch.Tensor
+    version: int
+
+    @property
+    def is_replaced(self) -> bool:
+        return self.of.get(self.name) is not self.buffer
+
+    @property
+    def is_written(self) -> bool:
+        return bool(self.buffer._version != self.version)
+
+
 class _Place(threading.local):
     """Where this thread is in a forward."""
 
     run: Optional[Run] = None
     next_block = 1
     inside = 0
+    has_left = False  # a forward that was begun: the rest of it is plain
 
 
 class _Inside:
@@ -234,7 +268,7 @@ class Chain:
             if with_caches is not None and not module.training:
                 raise FilledCache  # or it will be
         except FilledCache:
-            place.run, place.next_block = None, 1
+            self._leave_forward()
             self.say("a forward with a cache of keys and values that is read is not planned")
             return function(*args, **kwargs)
         if with_caches is not None:
@@ -242,12 +276,14 @@ class Chain:
             function = with_caches
         block = place.next_block
         if self._blocks[block - 1]() is not module:
-            if not self._take_next(block, module):
-                block, place.run = 1, None
-            if self._blocks[block - 1]() is not module and not self._take_next(1, module):
+            if block > 1 and not self._take_next(block, module):
+                self._leave_forward()
+                block = 1
+            if self._blocks[block - 1]() is not module and (place.has_left or not self._take_next(1, module)):
                 self.say(f"{type(module).__name__} was called out of order: such forwards are not planned")
                 return function(*args, **kwargs)
         if block == 1:
+            place.has_left = False
             place.run = self._begin(args, kwargs)
         run = place.run
         if run is None:
@@ -265,10 +301,20 @@ class Chain:
             self.ranks.end_forward(leaves_of(out))
         return out
 
+    def _leave_forward(self) -> None:
+        """This thread's, which goes on plainly: it ends here for those who wait for its end."""
+        place = self._place
+        if place.run is not None:
+            place.has_left = True
+            if self.ranks is not None:
+                self.ranks.end_forward(())
+        place.run, place.next_block = None, 1
+
     def _begin(self, args: Any, kwargs: Any) -> Run:
         if not all(parts.hold() for parts in self._parts.values()):
             self._read_parts()
         inputs = [leaf for leaf in flatten(args, kwargs)[0] if isinstance(leaf, torch.Tensor)]
+        self._check_devices(inputs)
         modes = tuple([mode for parts in self._parts.values() for mode in parts.modes()])
         shape = tuple((t.shape, t.dtype, t.requires_grad) for t in inputs), modes, self.device.autocast()
         others_bytes = self.budget.see(inputs) if isinstance(self.budget, DeviceMemory) else 0
@@ -315,6 +361,17 @@ class Chain:
                 self._drifted.pop(shape, None)
                 book = self.books[shape] = self._new_book(inputs, book.key)
         return self._run_by(book, inputs)
+
+    def _check_devices(self, inputs: Iterable[torch.Tensor]) -> None:
+        """Blocks and what they read are where the blocks were when the model was wrapped."""
+        first = next((p for parts in self._parts.values() for p in parts.parameters), None)
+        if first is not None and not self.device.is_where(first):
+            words = f"the blocks are on {first.device} now, and were on {self.device.where} when the model was wrapped"
+            raise FailedPrecondition(f"{words}: unwrap it, and wrap it again there")
+        for tensor in inputs:
+            if self.device.has(tensor) and not self.device.is_where(tensor):
+                words = f"block 1 is given a tensor on {tensor.device}, and is on {self.device.where}"
+                raise FailedPrecondition(f"{words}: replicas of a model (nn.DataParallel) cannot be planned, ranks can")
 
     def _run_by(self, book: Book, inputs: List[Any], by_larger: bool = False) -> Run:
         self.last_book = book
@@ -544,6 +601,7 @@ class Chain:
         buffers = list(call.module.buffers())
         with self.inside(), gathered_whole(call.module):
             costs, changed = self._measure(run, block, call, buffers)
+        buffers = list(call.module.buffers())  # which the first forward may have made
         if block == 1 or run.is_widening:
             self._note("measured", f"block {block}" if run.is_widening else f"{self.length} blocks, in this step")
         self._note_state(id(call.module), changed)
@@ -587,10 +645,43 @@ class Chain:
         others = [(place, buffer) for place, buffer in enumerate(module.buffers()) if place not in known]
         return [(place, _moving.copy_on_host(buffer)) for place, buffer in others]
 
-    def check_state(self, book: Book, call: Call, before: List[Tuple[int, torch.Tensor]]) -> None:
+    def others_now(self, call: Call) -> List[_Buffer]:
+        """The buffers that no recompute of the call restores."""
+        entries = [of for of in self._parts[id(call.module)].buffers if of]
+        if not entries:
+            return []
+        restored = {id(buffer) for buffer, _ in call.buffers}
+        others = []
+        for of in entries:
+            for name, buffer in of.items():
+                if buffer is not None and id(buffer) not in restored:
+                    others.append(_Buffer(of, name, buffer, buffer._version))
+        return others
+
+    def check_others(self, block: int, call: Call, before: List[_Buffer]) -> None:
+        """After a first forward. Raises ExecutionError where it has written to any: a recompute would read other values."""
+        for was in before:
+            words = f"block {block} ({type(call.module).__name__})"
+            if was.is_written:
+                places = [place for place, buffer in enumerate(call.module.buffers()) if buffer is was.buffer]
+                self._note_state(id(call.module), places)
+                words += f" writes to its buffer {was.name}, and did not when it was measured"
+                raise ExecutionError(f"{words}: from the next forward on its recomputes restore it")
+            if was.is_replaced:
+                self.say(f"{words} has another buffer {was.name} than when it was measured: its recomputes read the new one")
+
+    def check_state(self, book: Book, call: Call, before: List[Tuple[int, torch.Tensor]], others: List[_Buffer]) -> None:
         """After a forward on trial: what it has changed against the record is restored in its recomputes, too."""
         buffers = list(call.module.buffers())
-        changed = [(place, value) for place, value in before if not _moving.is_copy(buffers[place], value)]
+        written = {id(was.buffer) for was in others if was.is_written}
+        replaced = {id(was.of.get(was.name)) for was in others if was.is_replaced}
+        changed = []
+        for place, value in before:
+            buffer = buffers[place]
+            if id(buffer) in replaced:
+                book.doubt = f"{type(call.module).__name__} has other buffers"
+            elif id(buffer) in written or not _moving.is_copy(buffer, value):
+                changed.append((place, value))
         if changed:
             book.doubt = f"{type(call.module).__name__} changes other buffers"
             self._note_state(id(call.module), [place for place, _ in changed])
@@ -642,9 +733,10 @@ class Chain:
         if planned and not book.was_checked and book.key is not None:
             book.was_checked = True
             self._check_record(book, peak_bytes)
-        takes_memory = self._pool.has_grown and not self.device.measures_each_step
+        takes_memory = self._pool.has_grown and not self.device.measures_each_step and not book.has_waited
         if planned and takes_memory:
-            book.was_watched = False  # the time is that of locking it, too: the next step is measured
+            # The time is that of locking it, too: the next step is measured. Once: shapes that come in turn may lock in each.
+            book.was_watched, book.has_waited = False, True
         if planned and book.report is not None and not takes_memory:
             book.report.add(time_ns, peak_bytes, self.copied, self.notes.append)
         if planned and book.plan is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import warnings
 import weakref
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -53,7 +54,7 @@ class Copies:
 
     def is_here(self, tensor: torch.Tensor) -> bool:
         """Whether it is on the device, and so may go to the host."""
-        return bool(tensor.device.type == "cpu")
+        return bool(tensor.device.type == "cpu" and tensor.layout == torch.strided)
 
     def to_host(self, pairs: Pairs) -> Arrival:
         """From the second of each pair into the first, which nobody touches until the arrival is joined."""
@@ -128,7 +129,7 @@ class StreamCopies(Copies):
     def __init__(self, device: Accelerator) -> None:
         super().__init__(device)
         self._module = device.module
-        self._where = device.device
+        self._where = device.where
         self._streams: Dict[str, Any] = {}
         self._locks = hasattr(self._module, "cudart")
         for needed in ("Stream", "current_stream", "stream"):
@@ -145,6 +146,8 @@ class StreamCopies(Copies):
                 self._locks = int(runtime.cudaHostRegister(memory.data_ptr(), size_bytes, 0)) == 0
                 if not self._locks:
                     self._forget_error()
+                    words = f"stowage: {size_bytes} bytes of host memory cannot be page-locked: compute waits for copies"
+                    warnings.warn(words, stacklevel=2)
             if self._locks:
                 weakref.finalize(memory, _unlock, self, runtime, memory.data_ptr()).atexit = False
         return memory
@@ -157,7 +160,7 @@ class StreamCopies(Copies):
             pass
 
     def is_here(self, tensor: torch.Tensor) -> bool:
-        return bool(tensor.device == self._where)
+        return bool(tensor.device == self._where and tensor.layout == torch.strided)
 
     def device_memory(self, size_bytes: int) -> torch.Tensor:
         return torch.empty(size_bytes, dtype=torch.uint8, device=self._where)
@@ -221,12 +224,15 @@ class HostPool:
     def take(self, size_bytes: int) -> torch.Tensor:
         free = self._free.get(size_bytes)
         if free:
-            return free.pop()
-        if self._held_bytes + size_bytes > self._limit_bytes and self.free_bytes > 0:
-            dropped, self._free = self._free, {}
-            self.copies.settle()
-            self._held_bytes -= _bytes_of(dropped)
-            del dropped
+            memory = free.pop()
+            if not free:
+                del self._free[size_bytes]
+            return memory
+        while self._held_bytes + size_bytes > self._limit_bytes and self._free:
+            largest = max(self._free)
+            self._drop(self._free[largest].pop())
+            if not self._free[largest]:
+                del self._free[largest]
         memory = self.copies.host_memory(size_bytes)
         self._held_bytes += size_bytes
         self.has_grown = True
@@ -237,7 +243,14 @@ class HostPool:
         return _bytes_of(self._free)
 
     def give(self, memory: torch.Tensor) -> None:
-        self._free.setdefault(memory.numel(), []).append(memory)
+        if self._held_bytes > self._limit_bytes:  # of forwards that overlapped
+            self._drop(memory)
+        else:
+            self._free.setdefault(memory.numel(), []).append(memory)
+
+    def _drop(self, memory: torch.Tensor) -> None:
+        self.copies.settle()
+        self._held_bytes -= memory.numel()
 
 
 def _bytes_of(memories: Mapping[int, Sequence[torch.Tensor]]) -> int:

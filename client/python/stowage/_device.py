@@ -35,6 +35,14 @@ class Device:
         self.type: str = device.type
         self._device = device
 
+    @property
+    def where(self) -> torch.device:
+        return self._device
+
+    def is_where(self, tensor: torch.Tensor) -> bool:
+        """Whether it is on this device, and no other one of its kind."""
+        return bool(tensor.device == self._device)
+
     def require_meter(self) -> None:
         """Raises FailedPrecondition where nothing counts the bytes of tensors."""
         if _torch is None:
@@ -144,7 +152,6 @@ class Accelerator(Device):
 
     def __init__(self, device: torch.device) -> None:
         super().__init__(device)
-        self.device = device
         self.module: Any = getattr(torch, device.type, None)
         self._is_warm = False
         self._probe: Optional[Tuple[torch.Tensor, torch.Tensor]] = None
@@ -176,7 +183,7 @@ class Accelerator(Device):
             return
         self._is_warm = True
         with torch.enable_grad():
-            a = torch.zeros(16, 16, device=self.device).requires_grad_()
+            a = torch.zeros(16, 16, device=self._device).requires_grad_()
             torch.autograd.grad(_Products.apply(a).sum(), a)
 
     def current_bytes(self) -> int:

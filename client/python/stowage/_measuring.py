@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import random
+import sys
 import threading
 import weakref
 from contextlib import nullcontext
@@ -23,9 +26,9 @@ from typing import (
 import torch
 
 from stowage._device import Device, own_bytes
-from stowage._run import Call, _no_unpack, _Other, _Plain, restored, saved_tensors_hooks
+from stowage._run import Call, _no_unpack, _Other, _Plain, may_hold_tensors, restored, saved_tensors_hooks, versions_in
 from stowage._versions import leaves_of, queue_callback, storage_id, tensors_left_in
-from stowage.errors import ExecutionError
+from stowage.errors import ExecutionError, InvalidArgument
 
 if TYPE_CHECKING:
     from stowage._book import Book
@@ -184,6 +187,100 @@ class _HeldBackwards:
         return getattr(self._engine, name)
 
 
+class _Beside:
+    """What a forward may change and no recompute puts back: which tensors are buffers, the random numbers of Python, of NumPy
+    and of generators that modules hold, and objects that the block is given. Afterwards all is as before, but for buffers where
+    ``keeps_buffers``.
+
+    ``changed`` says what did, ``replaced`` whether buffers did. Raises InvalidArgument where a tensor of an object was written
+    over.
+    """
+
+    def __init__(self, call: Call, keeps_buffers: bool = False) -> None:
+        self._call = call
+        self._keeps_buffers = keeps_buffers
+        self.changed: Optional[str] = None
+        self.replaced = False
+
+    def __enter__(self) -> _Beside:
+        parts = list(self._call.module.modules())
+        self._parts = [(part, dict(vars(part)), dict(part._buffers)) for part in parts]
+        given = [argument.value for argument in self._call.arguments if isinstance(argument, _Plain)]
+        self._objects = [(value, dict(vars(value)), versions_in(value)) for value in given if may_hold_tensors(value)]
+        held = [value for part in parts for value in vars(part).values()]
+        self._random = [(draws, draws.state(), set_back) for draws, set_back in _draws_of(held)]
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.replaced = any(not _are_same(part._buffers, buffers) for part, _, buffers in self._parts)
+        if self.replaced:
+            self.changed = "it puts other tensors in the place of its buffers"
+            if not self._keeps_buffers:
+                self.put_back_buffers()
+        for draws, state, set_back in self._random:
+            if not _is_equal(draws.state(), state):
+                self.changed = f"it draws from {draws.words}"
+                set_back(state)
+        for value, held, versions in self._objects:
+            now, what = vars(value), type(value).__name__
+            written = [name for name, version in versions.items() if held[name]._version != version]
+            if written and error[0] is None:
+                words = f"a block writes over {written[0]} of the {what} that it is given"
+                raise InvalidArgument(f"{words}: what it is to write over must be given as a tensor")
+            if not _are_same(now, held):
+                self.changed = f"it changes the {what} that it is given"
+                now.clear()
+                now.update(held)
+
+    def put_back_buffers(self) -> None:
+        """With what else modules have of their own, which may say that buffers are made."""
+        for part, attributes, buffers in self._parts:
+            part._buffers.clear()
+            part._buffers.update(buffers)
+            vars(part).clear()
+            vars(part).update(attributes)
+
+
+def _are_same(now: Dict[str, Any], before: Dict[str, Any]) -> bool:
+    return now.keys() == before.keys() and all(now[name] is value for name, value in before.items())
+
+
+def _is_equal(a: Any, b: Any) -> bool:
+    return bool(torch.equal(a, b)) if isinstance(a, torch.Tensor) else repr(_whole(a)) == repr(_whole(b))
+
+
+class _Draws(NamedTuple):
+    words: str
+    state: Callable[[], Any]
+
+
+def _draws_of(held: Sequence[Any]) -> List[Tuple[_Draws, Callable[[Any], None]]]:
+    """Random numbers that PyTorch does not know of, and its generators among these."""
+    found: List[Tuple[_Draws, Callable[[Any], None]]] = [(_Draws("Python's random numbers", random.getstate), random.setstate)]
+    numpy: Any = sys.modules.get("numpy")
+    if numpy is not None:
+        found.append((_Draws("NumPy's random numbers", numpy.random.get_state), numpy.random.set_state))
+    for value in held:
+        if isinstance(value, torch.Generator):
+            found.append((_Draws("a generator of its own", value.get_state), value.set_state))
+        elif isinstance(value, random.Random):
+            found.append((_Draws("random numbers of its own", value.getstate), value.setstate))
+        elif numpy is not None and isinstance(value, numpy.random.Generator):
+            bits = value.bit_generator
+            own = _Draws("random numbers of its own", functools.partial(getattr, bits, "state"))
+            found.append((own, functools.partial(setattr, bits, "state")))
+    return found
+
+
+def _whole(state: Any) -> Any:
+    """With its arrays as lists, whose words are not cut short."""
+    if isinstance(state, dict):
+        return {name: _whole(value) for name, value in state.items()}
+    if isinstance(state, tuple):
+        return tuple(_whole(value) for value in state)
+    return state.tolist() if hasattr(state, "tolist") else state
+
+
 class _BlockMeter:
     """Runs one block aside: nothing of it reaches the caller's graph, gradients, buffers or random state."""
 
@@ -202,7 +299,7 @@ class _BlockMeter:
         self._times: Dict[str, List[int]] = {}
         self._sizes: Dict[str, int] = {}
 
-    def costs(self, stateful: bool, random: bool, rounds: int) -> BlockCosts:
+    def costs(self, stateful: bool, draws: bool, rounds: int) -> BlockCosts:
         for number in range(rounds):
             if number > 0:
                 self._sizes.clear()  # in which there is what kernels make once, such as workspaces of autograd's thread
@@ -221,7 +318,7 @@ class _BlockMeter:
             "output_bytes": self._output_bytes,
             "output_gradient_bytes": self._gradient_bytes,
             "stateful": stateful,
-            "random": random,
+            "random": draws,
             "must_keep": self._kept is not None,
         }
         costs = {**stage, **self._sizes, **times}
@@ -253,7 +350,7 @@ class _BlockMeter:
         def drop(_: torch.Tensor) -> None:
             self._saved_tensors += 1
 
-        with restored(self._call), torch.enable_grad(), _Measured(self._device) as measured:
+        with _Beside(self._call), restored(self._call), torch.enable_grad(), _Measured(self._device) as measured:
             try:
                 with saved_tensors_hooks(drop, _no_unpack):
                     out = self._call.function(*args, **kwargs)
@@ -274,7 +371,7 @@ class _BlockMeter:
         args, kwargs, sources = self._arguments()
         by_thread = self._kept is not None and self._device.type != "cpu"
         inner: ContextManager[None] = _HeldBackwards() if by_thread else nullcontext()
-        with restored(self._call), torch.enable_grad():
+        with _Beside(self._call), restored(self._call), torch.enable_grad():
             with _Measured(self._device) as forward, inner:
                 out = self._call.function(*args, **kwargs)
         outputs = [leaf for leaf in leaves_of(out) if isinstance(leaf, torch.Tensor)]
@@ -314,7 +411,7 @@ class _BlockMeter:
                 first.append(self._device.current_bytes() - arrivals[0].bytes)
             return held[index]
 
-        with restored(self._call), torch.enable_grad(), _Measured(self._device) as measured:
+        with _Beside(self._call), restored(self._call), torch.enable_grad(), _Measured(self._device) as measured:
             with saved_tensors_hooks(hold, fetch):
                 out = self._call.function(*args, **kwargs)
         outputs = [leaf for leaf in leaves_of(out) if isinstance(leaf, torch.Tensor)]
@@ -375,8 +472,9 @@ def measure_block(
     listening: Optional[Listening] = None,
     rounds: int = ROUNDS,
 ) -> Tuple[BlockCosts, List[int]]:
-    """What the block takes by this call, and which of the buffers its forward changes, by their places. A block that
-    communicates while somebody is ``listening`` must be kept. ``rounds``: 1 where its kernels are warm already.
+    """What the block takes by this call, and which of the buffers its forward writes to, by their places. A block that
+    communicates while somebody is ``listening`` must be kept, and one that changes what is not put back. ``rounds``: 1 where
+    its kernels are warm already.
 
     Raises what the block raises. Afterwards all is as before.
     """
@@ -389,25 +487,55 @@ def measure_block(
             tensor, version = activation[argument.place]
             aside.arguments.append(_Other(tensor, version, argument.requires_grad))
     aside.buffers = [(buffer, buffer.detach().clone()) for buffer in buffers]
-    changed, random = _find_state(aside, listening)
+    changed, draws, kept = _find_state(aside, listening)
     aside.buffers = [aside.buffers[place] for place in changed]
-    meter = _BlockMeter(aside, name, None if listening is None else listening.heard)
-    costs = meter.costs(bool(changed), random, rounds)
+    meter = _BlockMeter(aside, name, kept)
+    costs = meter.costs(bool(changed), draws, rounds)
     aside.device.take_peak_bytes()  # which is none of the step's
     return costs, changed
 
 
-def _find_state(call: Call, listening: Optional[Listening]) -> Tuple[List[int], bool]:
-    """Which buffers a forward changes, and whether it draws random numbers."""
+def _find_state(call: Call, listening: Optional[Listening]) -> Tuple[List[int], bool, Optional[str]]:
+    """Which buffers a forward writes to, by their places, whether it draws random numbers, and why the block must be kept."""
+    first = _Beside(call, keeps_buffers=True)
+    changed, draws = _state_after(call, first, listening or nullcontext())
+    if first.changed is None:
+        return changed, draws, None if listening is None else listening.heard
+    # Once more: buffers may have been made, and are there now; another thread may have drawn.
+    call.buffers = [(buffer, buffer.detach().clone()) for buffer in call.module.buffers()]
+    second = _Beside(call)
+    changed, draws = _state_after(call, second, nullcontext())
+    if second.replaced:
+        first.put_back_buffers()
+        call.buffers = [(buffer, buffer.detach().clone()) for buffer in call.module.buffers()]
+        changed = []  # nothing of a block that is kept is put back
+    heard = None if listening is None else listening.heard
+    return changed, draws, heard or second.changed
+
+
+def _state_after(call: Call, beside: _Beside, scope: ContextManager[Any]) -> Tuple[List[int], bool]:
     args, kwargs, _ = _BlockMeter(call, "")._arguments()
-    with restored(call), torch.enable_grad():
-        with listening or nullcontext():
+    with beside, restored(call), torch.enable_grad():
+        versions = [buffer._version for buffer, _ in call.buffers]
+        with scope:
             call.function(*args, **kwargs)
-        changed = [place for place, (buffer, before) in enumerate(call.buffers) if not _same(buffer, before)]
+        written = {
+            id(buffer)
+            for (buffer, before), version in zip(call.buffers, versions)
+            if buffer._version != version or not _same(buffer, before)
+        }
+        # Norms write with no new version: a mean of zeros may stay one in this forward alone.
+        for part in call.module.modules():
+            own = {id(buffer) for buffer in part._buffers.values()}
+            if not written.isdisjoint(own):
+                written |= own
+        changed = [place for place, (buffer, _) in enumerate(call.buffers) if id(buffer) in written]
         return changed, call.device.random_state(call.random) is not call.random
 
 
 def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
+    if a.layout != torch.strided:
+        return True  # as far as its version says
     return torch.equal(a, b) or bool(
         a.is_floating_point() and torch.equal(a.isnan(), b.isnan()) and torch.equal(a.nan_to_num(), b.nan_to_num())
     )

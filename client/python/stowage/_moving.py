@@ -11,10 +11,10 @@ import torch
 
 from stowage import _steps
 from stowage._copying import Away, HostPool, memory_of, system_memory
-from stowage._run import Slot, _Other
+from stowage._run import Slot, _Other, check_version
 from stowage._steps import Step
 from stowage._versions import storage_bytes, storage_id, tensors_left_in
-from stowage.errors import ExecutionError, Infeasible
+from stowage.errors import Infeasible
 from stowage.planning import Budget, Plan, Profile
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class Moves:
                     copies.slots.append((reference, copies.add(value)))
         assert step.source is not None
         for place, (tensor, version) in run.activations.get(step.source, {}).items() if step.keep else ():
-            _check_version(tensor, version)
+            check_version(step.block, tensor, version)
             if self._pool.copies.is_here(tensor):
                 copies.activation[place] = copies.add(tensor), (tensor, version)
             else:
@@ -174,7 +174,7 @@ class Moves:
                 else:  # written over meanwhile: the backward says so
                     copies.slots.remove((reference, view))
         for place, (view, (tensor, version)) in copies.activation.items():
-            _check_version(tensor, version)
+            check_version(step.block, tensor, version)
             copies.back[place] = view
         copies.activation.clear()
         assert step.source is not None
@@ -195,11 +195,6 @@ class Moves:
         assert step.source is not None
         if step.keep:
             run.activations[step.source] = activation
-
-
-def _check_version(tensor: torch.Tensor, version: int) -> None:
-    if tensor._version != version:
-        raise ExecutionError("what a block reads was written over between its forward and its backward")
 
 
 def _storages_that_stay(call: Any) -> Set[int]:

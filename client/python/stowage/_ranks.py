@@ -18,9 +18,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from stowage import _moving, _states
 from stowage._copying import slowest_of
-from stowage._sharding import group_of, group_of_tensors
+from stowage._sharding import group_of, group_of_tensors, is_flattened
 from stowage._versions import is_out_of_memory, queue_callback
-from stowage.errors import FailedPrecondition, Infeasible, InternalError, InvalidArgument, StowageError, Unavailable
+from stowage.errors import FailedPrecondition, InternalError, InvalidArgument, StowageError, Unavailable
 from stowage.planning import Plan, Profile, __version__
 
 if TYPE_CHECKING:
@@ -203,6 +203,7 @@ class Ranks:
         self.parted = False  # a rank has left: nothing is said any more
         self._begun = False  # a step was begun of which not all has been heard
         self._said = False
+        self._has_ended = True  # this step's forward
         self._to_agree = False
         self._words = self._next_words = Words()
         self._agreed: Dict[str, List[int]] = {}  # costs, of one schedule
@@ -234,7 +235,7 @@ class Ranks:
         if self._to_agree:
             self._agree(chain, others_bytes)
             self._to_agree = False
-        self._begun, self._said = True, False
+        self._begun, self._said, self._has_ended = True, False, False
         self._words, self._next_words = self._next_words, Words()
 
     def note(self, **words: bool) -> None:
@@ -250,13 +251,14 @@ class Ranks:
         return None if any(isinstance(m, torch.nn.SyncBatchNorm) for m in block.modules()) else Listening()
 
     def end_forward(self, outputs: Iterable[Any], error: Optional[BaseException] = None) -> None:
-        """After the last block's forward, or one that failed: has the words go out at the end of the backward.
+        """After the last block's forward, or one that failed or ended before: has the words go out at the end of the backward.
 
         After a forward that measured no backward begins unless all ranks have come so far: it would wait for them. Raises
         FailedPrecondition where another one failed.
         """
-        if self.parted:
+        if self.parted or self._has_ended:
             return
+        self._has_ended = True
         if error is not None:
             self.note(out_of_memory=self._words.out_of_memory or is_out_of_memory(error))
         if self.measuring:
@@ -449,7 +451,7 @@ def _answer(chain: Chain, profile: Profile, budget_bytes: int, books: List[Book]
         return _states.SOURCE, known.to_dict()
     try:
         plan, source = chain.ask_for_all(profile, budget_bytes, books)
-    except Infeasible as error:
+    except StowageError as error:
         return error
     except Exception as error:
         return FailedPrecondition(f"rank 0 failed while it planned: {type(error).__name__}: {error}")
@@ -477,6 +479,8 @@ def ranks_of(model: torch.nn.Module, process_group: Any) -> Optional[Ranks]:
         if process_group is not None:
             raise FailedPrecondition("process_group: torch.distributed is not initialized")
         return None
+    if is_flattened(model):
+        raise FailedPrecondition("the model is in FullyShardedDataParallel, which cannot be planned: use fully_shard")
     sharded = group_of(model)
     group = process_group or sharded or _parallel_group(model) or group_of_tensors(model)
     if group is None or dist.get_world_size(group) < 2:

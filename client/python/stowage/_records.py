@@ -21,7 +21,7 @@ import torch
 from stowage import _core
 from stowage.errors import InvalidArgument
 
-RECORD_VERSION = 2
+RECORD_VERSION = 3
 _DEEPEST = 4  # into settings that are objects: configurations, hooks
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _OF_EVERY_MODULE = set(vars(torch.nn.Module())) - {"training", *_HOOKS}

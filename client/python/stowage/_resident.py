@@ -19,7 +19,8 @@ ASSUMED_STATE = 2  # tensors of a parameter's size, as Adam has them, where no o
 class Resident(NamedTuple):
     """Bytes on the device beside what plans are of, with what is still to be created: gradients, an optimizer's state.
 
-    ``others``: all else that is live when the first block is called: what comes before it, batches, what a loop holds on to.
+    ``others``: all else that is live when the first block is called: what comes before it, batches, what a loop holds on to,
+    other models.
     """
 
     parameters_bytes: int
@@ -44,13 +45,14 @@ class DeviceMemory:
         self.resident: Optional[Resident] = None  # when the last plan was made
         self._model = weakref.ref(model)
         self._optimizer = optimizer
-        self._before_bytes = self._device.current_bytes() - self._known_bytes()
         self._first_others_bytes: Optional[int] = None
+        # Of the CPU, where bytes are counted from the first wrap on.
+        self._uncounted_bytes = max(0, self._known_bytes() - self._device.current_bytes())
 
     def see(self, inputs: Iterable[Any]) -> int:
         """What is live beside all that is known, at the call of the first block with these inputs."""
         live = self._device.current_bytes() - self._device.bytes_of(inputs)
-        others = max(0, live - self._known_bytes() - self._before_bytes)
+        others = max(0, live + self._uncounted_bytes - self._known_bytes())
         if self._first_others_bytes is None:
             self._first_others_bytes = others
         return others
@@ -72,9 +74,12 @@ class DeviceMemory:
         return parts_of_parameters(model) if is_sharded(model) else list(model.parameters())
 
     def _known_bytes(self) -> int:
-        """Of what is there and is known. Parameters and buffers stay, so that they cancel out."""
-        gradients = self._device.bytes_of(p.grad for p in self._parameters())
-        return gradients + (0 if self._optimizer is None else self._device.bytes_of(_tensors_of(self._optimizer.state)))
+        """Of what is there and has a line of its own."""
+        parameters, model = self._parameters(), self._model()
+        known: List[Any] = [*parameters, *(p.grad for p in parameters), *(() if model is None else model.buffers())]
+        if self._optimizer is not None:
+            known += _tensors_of(self._optimizer.state)
+        return self._device.bytes_of(known)
 
     def _resident(self, others_bytes: int) -> Resident:
         parameters, model = self._parameters(), self._model()

@@ -83,6 +83,42 @@ class Slot:
         self.version = 0
 
 
+def may_hold_tensors(value: Any) -> bool:
+    """Of a leaf of a block's arguments: an object whose attributes a block may read, and change."""
+    return hasattr(value, "__dict__") and not isinstance(value, torch.Tensor) and not callable(value)
+
+
+def versions_in(value: Any) -> Dict[str, int]:
+    """Of the tensors that such an object holds."""
+    held = [(name, tensor) for name, tensor in vars(value).items() if isinstance(tensor, torch.Tensor)]
+    return {name: tensor._version for name, tensor in held if not tensor.is_inference()}
+
+
+class _Held(NamedTuple):
+    """An object that a block was given, and the tensors that it held then."""
+
+    value: Any
+    tensors: Dict[str, Tuple[weakref.ref[torch.Tensor], int]]
+
+    @staticmethod
+    def now(value: Any) -> _Held:
+        return _Held(value, {name: (weakref.ref(vars(value)[name]), v) for name, v in versions_in(value).items()})
+
+    def other(self) -> Optional[str]:
+        """The name of a tensor that is another one now, or was written over."""
+        now = versions_in(self.value)
+        for name in {*now, *self.tensors}:
+            reference, version = self.tensors.get(name, (None, -1))
+            if reference is None or reference() is not vars(self.value).get(name) or now.get(name) != version:
+                return name
+        return None
+
+
+def check_version(block: int, tensor: torch.Tensor, version: int) -> None:
+    if tensor._version != version:
+        raise ExecutionError(f"block {block}: what it reads was written over between its forward and its backward")
+
+
 class Stop(BaseException):
     """Ends a recompute whose last saved tensor is there."""
 
@@ -112,6 +148,7 @@ class Call:
         "parameters",
         "shapes",
         "is_known",
+        "objects",
     )
 
     def __init__(self, function: Callable[..., Any], module: torch.nn.Module, device: Device) -> None:
@@ -128,8 +165,9 @@ class Call:
         self.parameters: List[Tuple[torch.Tensor, int]] = []
         self.shapes: Tuple[Any, ...] = ()  # of the arguments, as shape_of has them
         self.is_known = True  # what it takes
+        self.objects: List[_Held] = []
 
-    def build(self, activation: Activation) -> Tuple[Any, Any]:
+    def build(self, block: int, activation: Activation) -> Tuple[Any, Any]:
         """The arguments anew, with gradients that go nowhere."""
         leaves: List[Any] = []
         for argument in self.arguments:
@@ -140,8 +178,7 @@ class Call:
                 tensor, version = activation[argument.place]
             else:
                 tensor, version = argument.tensor, argument.version
-            if tensor._version != version:
-                raise ExecutionError("what a block reads was written over between its forward and its backward")
+            check_version(block, tensor, version)
             leaves.append(tensor.detach().requires_grad_(argument.requires_grad))
         return self.build_from(leaves)
 
@@ -149,6 +186,11 @@ class Call:
         """Raises ExecutionError where a recompute would not do what the forward did."""
         if self.module.training != self.training:
             raise ExecutionError(f"block {block}: train() or eval() was called between forward and backward")
+        for held in self.objects:
+            name = held.other()
+            if name is not None:
+                words = f"{name} of the {type(held.value).__name__} that it reads is another one than in its forward"
+                raise ExecutionError(f"block {block}: {words}")
         for parameter, version in self.parameters:
             if parameter._version != version:
                 raise ExecutionError(f"block {block}: a parameter was written over between forward and backward")
@@ -250,14 +292,19 @@ class Run:
             step = self.steps[at]
             call.buffers = self.chain.copies_of_state(module)
             others = self.chain.other_state(module) if self.book.on_trial or self.book.is_by_likeness else None
+            runs_once = block in self.book.kept or (step.plain and not self.is_least)
+            beside = [] if runs_once else self.chain.others_now(call)
             out = self._first_forward(step, call, args, kwargs)
             if not step.plain:
-                if step.op != _steps.SAVE and call.autocast.enabled and not self.chain.has_tied:
+                stays = step.op == _steps.SAVE and not step.gap
+                if not stays and call.autocast.enabled and not self.chain.has_tied:
                     # Else it holds the casts of the block's weights to the end of the autocast region. Tied weights share a
                     # cast, and with it how their gradients are rounded.
                     torch.clear_autocast_cache()
             if others is not None:
-                self.chain.check_state(self.book, call, others)
+                self.chain.check_state(self.book, call, others, beside)
+            elif beside:
+                self.chain.check_others(block, call, beside)
         except BaseException as error:
             self.fail(error)
             raise
@@ -321,6 +368,8 @@ class Run:
         for leaf in leaves:
             if not isinstance(leaf, torch.Tensor):
                 call.arguments.append(_Plain(leaf))
+                if may_hold_tensors(leaf):
+                    call.objects.append(_Held.now(leaf))
                 continue
             place = _place_among(leaf, before)
             if place is None:
@@ -379,6 +428,8 @@ class Run:
         self.task = task
         self.busy = True
         try:
+            if self.calls[self.plan.length] is None and self.chain.ranks is not None:
+                self.chain.ranks.end_forward(())  # before the last block: others may wait for that
             self._finish_backward()
             self.watch.move_to(block)
             if not self._follow_plan(block):
@@ -487,7 +538,7 @@ class Run:
     def _run_again(self, block: int, call: Call, activation: Activation, fills: bool, keep: bool, gap: bool) -> Any:
         call.check(block)
         self.chain.count_recompute(block)
-        args, kwargs = call.build(activation)
+        args, kwargs = call.build(block, activation)
         with self.chain.inside(), gathered(call.module), restored(call), torch.enable_grad():
             if fills:
                 return self._fill_slots(block, call, args, kwargs, keep, gap)
@@ -511,10 +562,7 @@ class Run:
                 raise ExecutionError(f"block {block}: saved tensor {index} was {metas[index]}, recomputed it is {meta}")
             slot = slots[index]()
             if slot is not None:
-                if views:
-                    _fill(slot, tensor, views)
-                else:
-                    slot.value, slot.version = tensor.detach(), tensor._version
+                _fill(slot, tensor, views)
             if count == expected and not keep:
                 stopped = True
                 raise Stop
@@ -574,7 +622,7 @@ class Run:
 
         def again(call: Call, activation: Activation) -> None:
             call.check(slot.block)
-            args, kwargs = call.build(activation)
+            args, kwargs = call.build(slot.block, activation)
             with self.chain.inside(), gathered(call.module), restored(call), torch.enable_grad():
                 with saved_tensors_hooks(lambda t: found.append(t.detach()), _no_unpack):
                     call.function(*args, **kwargs)
@@ -590,8 +638,7 @@ class Run:
         step = self.backward_step
         assert step is not None and step.source is not None
         tensor, version = self.activations[step.source][view.place]
-        if tensor._version != version:
-            raise ExecutionError("an activation was written over between forward and backward")
+        check_version(step.block, tensor, version)
         return tensor.as_strided(view.size, view.stride, view.offset)
 
     def _clear(self, block: int) -> None:

@@ -17,6 +17,12 @@ def _kind() -> Any:
     return getattr(sys.modules.get("torch.distributed.fsdp"), "FSDPModule", None)
 
 
+def is_flattened(module: torch.nn.Module) -> bool:
+    """Whether ranks share its parameters by FullyShardedDataParallel, whose recomputes would gather them by other hooks."""
+    kind = getattr(sys.modules.get("torch.distributed.fsdp"), "FullyShardedDataParallel", None)
+    return kind is not None and any(isinstance(part, kind) for part in module.modules())
+
+
 def _groups(module: torch.nn.Module) -> List[Any]:
     """Of the parameters that are gathered together before the module's forward."""
     state: Any = module._get_fsdp_state()

@@ -35,26 +35,55 @@ def enter_task(before: Task, at_end: Callable[[], None]) -> Task:
     return True
 
 
-if hasattr(torch.Tensor, "untyped_storage"):
+def storage_id(tensor: torch.Tensor) -> int:
+    """Of the memory that the tensor is of, alone or with others."""
+    return id(tensor) if tensor.layout != torch.strided else int(_storage_of(tensor)._cdata)
 
-    def storage_id(tensor: torch.Tensor) -> int:
-        return int(tensor.untyped_storage()._cdata)
 
-    def storage_bytes(tensor: torch.Tensor) -> int:
-        return int(tensor.untyped_storage().nbytes())
+def storage_bytes(tensor: torch.Tensor) -> int:
+    """Of all of that memory; of a sparse tensor, of what it is made of."""
+    if tensor.layout == torch.strided:
+        return int(_storage_of(tensor).nbytes())
+    return sum(storage_bytes(part) for part in _made_of(tensor))
 
-else:
 
-    def storage_id(tensor: torch.Tensor) -> int:
-        return int(tensor.storage()._cdata)
+def _storage_of(tensor: torch.Tensor) -> Any:
+    return tensor.untyped_storage() if _has_untyped else tensor.storage()
 
-    def storage_bytes(tensor: torch.Tensor) -> int:
-        return int(tensor.storage().nbytes())
+
+_has_untyped = hasattr(torch.Tensor, "untyped_storage")
+
+
+def _made_of(tensor: Any) -> List[torch.Tensor]:
+    if tensor.layout == torch.sparse_coo:
+        return [tensor._indices(), tensor._values()]
+    names = ("values", "crow_indices", "col_indices", "ccol_indices", "row_indices")
+    found = []
+    for name in names:
+        try:
+            found.append(getattr(tensor.detach(), name)())
+        except (AttributeError, RuntimeError):  # of another layout
+            continue
+    return found
 
 
 def tensors_left_in(module: torch.nn.Module) -> List[torch.Tensor]:
-    """What forwards leave in a module beside its buffers: spectral_norm, say, its weight."""
-    return [value for part in module.modules() for value in vars(part).values() if isinstance(value, torch.Tensor)]
+    """What a module holds beside parameters and buffers, in lists and dictionaries, too: spectral_norm, say, its weight,
+    others a table of angles."""
+    found: List[torch.Tensor] = []
+    for part in module.modules():
+        for name, value in vars(part).items():
+            if isinstance(value, torch.Tensor):
+                found.append(value)
+            elif name not in _OF_MODULES and isinstance(value, (dict, list, tuple)) and len(value) <= _MOST_HELD:
+                for entry in value.values() if isinstance(value, dict) else value:
+                    entries = entry if isinstance(entry, (list, tuple)) and len(entry) <= _MOST_HELD else (entry,)
+                    found += [tensor for tensor in entries if isinstance(tensor, torch.Tensor)]
+    return found
+
+
+_MOST_HELD = 256  # a list of more is one of something else, such as words
+_OF_MODULES = {"_buffers", "_modules", "_parameters"}
 
 
 _OUT_OF_MEMORY = tuple({getattr(module, "OutOfMemoryError", MemoryError) for module in (torch, torch.cuda)})

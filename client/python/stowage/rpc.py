@@ -3,7 +3,7 @@
     service = stowage.rpc.PlanService("plans:7070")
     answer = service.plan(profile, "60%")
 
-Needs grpcio, protobuf and googleapis-common-protos: ``pip install "stowage[rpc]"``.
+Needs grpcio, protobuf and googleapis-common-protos: ``pip install --no-build-isolation "./client/python[rpc]"``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ except ModuleNotFoundError as missing:
             "stowage was installed without its part for services: that needs protoc and grpc_python_plugin, "
             "or grpcio-tools, where it is built"
         ) from None
-    raise FailedPrecondition(f"stowage.rpc needs the module {missing.name}: pip install 'stowage[rpc]'") from None
+    raise FailedPrecondition(
+        f"stowage.rpc needs the module {missing.name}: pip install --no-build-isolation './client/python[rpc]'"
+    ) from None
 
 KNOWN_PATIENCE_S = 0.1  # where a plan is there already
 MOST_ASKED = 4  # of one key, within ever less, before the service is to solve

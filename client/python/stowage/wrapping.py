@@ -22,6 +22,7 @@ from stowage._device import Device, device_of
 from stowage._ranks import ranks_of
 from stowage._records import Records
 from stowage._resident import DeviceMemory, Resident
+from stowage._sharding import is_flattened
 from stowage.errors import FailedPrecondition, InvalidArgument, NotFound
 from stowage.planning import Budget, Plan, Profile
 
@@ -384,6 +385,10 @@ def _check(model: torch.nn.Module, blocks: Sequence[torch.nn.Module]) -> Device:
     """What the blocks run on."""
     if isinstance(model.__dict__.get("stowage"), Training):
         raise FailedPrecondition(f"this {type(model).__name__} is wrapped already: unwrap it first")
+    if isinstance(model, torch.nn.DataParallel):
+        raise InvalidArgument("the model is in nn.DataParallel, whose replicas cannot be planned: use DistributedDataParallel")
+    if is_flattened(model):
+        raise InvalidArgument("the model is in FullyShardedDataParallel, which cannot be planned: use fully_shard")
     ids = {id(block) for block in blocks}
     mine = {id(module) for module in model.modules()}
     for number, block in enumerate(blocks, 1):

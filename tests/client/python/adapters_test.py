@@ -119,6 +119,30 @@ def test_transformers(tmp_path, arguments):
         transformers.Trainer(plain, settings, train_dataset=sentences(), callbacks=[StowageCallback(**BUDGET)]).train()
 
 
+def test_transformers_begins_again(tmp_path):
+    """After an error, as with auto_find_batch_size, nobody says that the training has ended."""
+    transformers = pytest.importorskip("transformers")
+    pytest.importorskip("accelerate")
+    from stowage.adapters.transformers import StowageCallback
+
+    class Fails(transformers.TrainerCallback):
+        tried = 0
+
+        def on_step_end(self, args, state, control, **_):
+            self.tried += 1
+            if self.tried == 2:
+                raise RuntimeError("out of memory, somewhere")
+
+    settings = transformers.TrainingArguments(tmp_path, max_steps=3, per_device_train_batch_size=4, report_to=[], use_cpu=True)
+    model, callbacks = tiny_gpt2(transformers), [StowageCallback(**BUDGET), Fails()]
+    trainer = transformers.Trainer(model, settings, train_dataset=sentences(), callbacks=callbacks)
+    with pytest.raises(RuntimeError, match="somewhere"):
+        trainer.train()
+    assert "stowage" in model.__dict__
+    trainer.train()
+    assert "stowage" not in model.__dict__ and callbacks[1].tried == 5
+
+
 @pytest.mark.parametrize("precision", ["no", "bf16"])
 def test_accelerate(precision):
     accelerate = pytest.importorskip("accelerate")

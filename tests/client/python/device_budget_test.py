@@ -3,6 +3,8 @@
 import copy
 import gc
 import itertools
+import subprocess
+import sys
 
 import pytest
 import stowage
@@ -165,7 +167,8 @@ def test_after_a_step_that_ran_out_of_memory(where, limit):
     known = sum(4 * 4 * p.numel() for p in plain.parameters())
     x = torch.randn(512, 64)
     budget = 2_000_000
-    how = {"device_budget": known + budget + x.numel() * 4} if limit == "device" else {"budget": budget}
+    beside = CPU.current_bytes() + sum(4 * p.numel() for p in plain.parameters())  # what is there, and the twin's gradients
+    how = {"device_budget": known + budget + beside} if limit == "device" else {"budget": budget}
     Full.at, Full.asks = 0, where == "allocator"
     model = stowage.wrap(copy.deepcopy(plain), **how)
     train = step_on(x)
@@ -186,6 +189,37 @@ def test_after_a_step_that_ran_out_of_memory(where, limit):
         elif tried == 0:
             assert training.plan.peak_bytes <= 0.9 * before.peak_bytes and training.notes
     assert training.plan.peak_bytes <= before.peak_bytes
+
+
+def test_other_models_are_counted():
+    """Whenever they were made."""
+    resident = []
+    for teacher_first in (True, False):
+        gc.collect()
+        teacher = Mlp(128) if teacher_first else None
+        model = stowage.wrap(nn.Sequential(Mlp(64), Mlp(64)), device_budget="1GiB")
+        teacher = teacher or Mlp(128)
+        for _ in range(2):
+            model(torch.randn(16, 64)).square().mean().backward()
+        resident.append(model.stowage.resident)
+        assert model.stowage.resident.others_bytes >= sum(4 * p.numel() for p in teacher.parameters())
+        del model, teacher
+    assert resident[0] == resident[1]
+
+
+def test_parameters_from_before_the_first_wrap_are_not_missing():
+    """In a process of its own: bytes are counted from the first wrap on."""
+    program = """
+import stowage, torch
+model = torch.nn.Sequential(*[torch.nn.Linear(256, 256) for _ in range(4)])
+stowage.wrap(model, device_budget="1GiB")
+other = torch.ones(50_000)
+for _ in range(2):
+    model(torch.randn(4, 256)).sum().backward()
+others = model.stowage.resident.others_bytes
+assert 200_000 <= others < 260_000, others
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_shapes_have_their_own_plans_within_the_device():

@@ -63,6 +63,18 @@ def test_random_schedules_of_random_blocks(kind, seed, here):
         assert model.stowage.measured_peak_bytes <= plan.peak_bytes
 
 
+def test_a_model_that_is_moved_is_to_be_wrapped_anew(here):
+    model = stowage.wrap(nn.Sequential(Mlp(16), Mlp(16)), "80%")
+    model(torch.randn(4, 16)).sum().backward()
+    model.to(here)
+    with pytest.raises(stowage.FailedPrecondition, match="now, and were on cpu"):
+        model(torch.randn(4, 16).to(here))
+    stowage.wrap(stowage.unwrap(model), "80%")
+    for _ in range(2):
+        model(torch.randn(4, 16).to(here)).sum().backward()
+    assert model.stowage.plan is not None
+
+
 @pytest.mark.parametrize("budget", ["100%", "80%", "60%", "least"])
 def test_a_training_by_the_planner(budget, here):
     torch.manual_seed(1)

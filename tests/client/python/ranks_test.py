@@ -172,9 +172,68 @@ def lead_alone(rank):
     return [pair.step() for _ in range(3)], pair.training.source, pair.training.plan.digest
 
 
+class Skipping(nn.Module):
+    """Leaves out a block, or all from one on."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.blocks, self.skipped = nn.ModuleList([Mlp(WIDTH) for _ in range(4)]), ()
+        self.others = nn.ModuleList([Mlp(WIDTH) for _ in range(3)])
+
+    def forward(self, x):
+        for number, block in enumerate([*self.blocks, *self.others]):
+            if number not in self.skipped:
+                x = block(x)
+        return x
+
+
+def skips(rank, skipped, at):
+    warnings.simplefilter("ignore")
+    plain = Skipping()
+    model = stowage.wrap(copy.deepcopy(plain), "60%")
+    parallel = [DistributedDataParallel(m, find_unused_parameters=True) for m in (plain, model)]
+    equal = []
+    for step in range(5):
+        results = []
+        for of, inner in zip(parallel, (plain, model)):
+            inner.skipped = skipped if rank == 1 and step == at else ()
+            x = batch(rank, step, 64)
+            of.zero_grad(set_to_none=True)
+            loss = of(x).square().mean()
+            loss.backward()
+            results.append([loss.detach(), *(p.grad.clone() for p in of.parameters()), torch.get_rng_state()])
+        equal.append(same(results[:1], results[1:]))
+    return equal, model.stowage.plan is not None and model.stowage.plan.digest
+
+
+@pytest.mark.parametrize("skipped", [(1,), (2, 3), (4, 5, 6)], ids=["between", "to_the_end_of_a_list", "to_the_end"])
+@pytest.mark.parametrize("at", [0, 2])
+def test_a_rank_that_leaves_out_blocks(skipped, at):
+    """The others wait, in the step that measures, until all have come to the end of the forward."""
+    first, second = together(2, skips, skipped, at)
+    assert all(first[0]) and all(second[0])
+    assert first[1] and first[1] == second[1]
+
+
 def test_one_rank_asks():
     first, second = together(2, lead_alone)
     assert all(first[0]) and first == second
+
+
+def is_not_allowed(rank):
+    pair = Pair(rank)
+
+    def refuse(*_):
+        raise stowage.PermissionDenied("this tenant has no plans")
+
+    pair.training._chain.ask_for_all = refuse  # which rank 0 alone calls
+    for _ in range(2):
+        pair.step()
+
+
+def test_what_ends_the_planning_of_rank_0_is_raised_as_it_is():
+    assert all("PermissionDenied: this tenant has no plans" in str(outcome) for outcome in outcomes(2, is_not_allowed))
 
 
 def fails_while_measured(rank):

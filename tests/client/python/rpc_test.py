@@ -602,4 +602,5 @@ except stowage.FailedPrecondition as error:
     print(error)
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
-    assert ran.stdout.strip() == "stowage.rpc needs the module grpc: pip install 'stowage[rpc]'", ran.stderr
+    said = "stowage.rpc needs the module grpc: pip install --no-build-isolation './client/python[rpc]'"
+    assert ran.stdout.strip() == said, ran.stderr

@@ -26,5 +26,5 @@ class StowageCallback(Callback):
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         part = pl_module.get_submodule(self._path)
-        if "stowage" in part.__dict__:
+        if part.__dict__.get("stowage") is not None:
             unwrap(part)

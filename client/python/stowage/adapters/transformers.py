@@ -24,10 +24,12 @@ class StowageCallback(TrainerCallback):
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, optimizer: Any = None, **_: Any) -> None:
         if args.gradient_checkpointing:
             raise InvalidArgument("gradient_checkpointing = True: must be off, or every block is recomputed beside the plan")
+        if model.__dict__.get("stowage") is not None:  # of a training that an error has ended, or that has a smaller batch now
+            unwrap(model)
         wrap(model, **with_optimizer(self._arguments, [optimizer]))
 
     def on_log(self, args: Any, state: Any, control: Any, model: Any = None, logs: Any = None, **_: Any) -> None:
-        if logs is not None and isinstance(model, torch.nn.Module) and "stowage" in model.__dict__:
+        if logs is not None and isinstance(model, torch.nn.Module) and model.__dict__.get("stowage") is not None:
             logs["stowage_peak_bytes"] = model.stowage.measured_peak_bytes
 
     def on_train_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
