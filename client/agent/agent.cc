@@ -95,7 +95,8 @@ Agent::Agent(std::unique_ptr<TrainedModel> model, std::unique_ptr<PlanConnection
                  {options_.drift.window, options_.report_after, options_.shadow_every, 1})),
       arenas_(options_, events_.get()) {
   if (options_.agreement != nullptr) {
-    agreed_.emplace(&planner_, options_.agreement.get(), &options_);
+    agreement_ = std::make_unique<FinalAgreement>(options_.agreement.get());
+    agreed_.emplace(&planner_, agreement_.get(), &options_);
   }
 }
 
@@ -172,6 +173,12 @@ absl::Status Agent::UseProfile(const Batch& batch, stowage::Profile profile) {
   return absl::OkStatus();
 }
 
+// What ends a call of all ranks before it has begun.
+// Switched off, the others make none.
+absl::Status Agent::Refuse(absl::Status error) {
+  return agreed_ && !SwitchedOff() ? agreed_->Refuse(error) : error;
+}
+
 AdoptedPlan Agent::Install(PreparedPlan prepared, PlannedShape* shape) {
   shape->adopted = std::move(prepared.adopted);
   shape->step = std::move(prepared.step);
@@ -179,6 +186,7 @@ AdoptedPlan Agent::Install(PreparedPlan prepared, PlannedShape* shape) {
   shape->reported = false;
   shape->alone = false;
   shape->pending.reset();
+  stepped_by_ = shape->signature;
   const AdoptedPlan& adopted = *shape->adopted;
   if (shape->step != nullptr && !options_.shadow) {
     events_->Emit(
@@ -202,7 +210,7 @@ absl::StatusOr<PreparedPlan> Agent::MakePlan(const Batch& batch, const Budget& b
 absl::StatusOr<AdoptedPlan> Agent::PlanAnew(const Batch& batch, const Budget& budget,
                                             bool refresh) {
   const absl::Status listed = CheckBatch(batch);
-  if (!listed.ok()) return listed;
+  if (!listed.ok()) return Refuse(listed);
   NoteEnded();
   if (SwitchedOff()) return NotPlanned("switched off: training is plain");
   PlannedShape* shape = MeetAnew(batch);
@@ -224,15 +232,13 @@ absl::StatusOr<AdoptedPlan> Agent::Refresh(const Batch& batch, const Budget& bud
 
 absl::StatusOr<AdoptedPlan> Agent::Plan(const Batch& batch) {
   const absl::Status listed = CheckBatch(batch);
-  if (!listed.ok()) return listed;
-  room_.reset();
-  const absl::StatusOr<Budget> budget = GivenBudget();
-  if (!budget.ok()) return budget.status();
+  if (!listed.ok()) return Refuse(listed);
+  const absl::StatusOr<Budget> budget = BudgetOfOptions();
+  if (!budget.ok()) return Refuse(budget.status());
   return Plan(batch, *budget);
 }
 
-absl::StatusOr<Budget> Agent::GivenBudget() {
-  if (room_) return Budget(*room_);
+absl::StatusOr<Budget> Agent::BudgetOfOptions() const {
   if (options_.budget) return *options_.budget;
   if (!options_.device_limit) {
     return absl::FailedPreconditionError(
@@ -245,12 +251,15 @@ absl::StatusOr<Budget> Agent::GivenBudget() {
 }
 
 absl::StatusOr<AdoptedPlan> Agent::Resume(const std::string& text, const Batch& batch) {
-  if (!valid_.ok()) return valid_;
+  if (!valid_.ok()) return Refuse(valid_);
   const absl::StatusOr<PlanToken> token = ParsePlanToken(text);
-  if (!token.ok()) return token.status();
+  if (!token.ok()) return Refuse(token.status());
+  planner_.LimitHostMemory(token->host_memory);
   absl::StatusOr<AdoptedPlan> adopted = Plan(batch, token->budget);
   if (!adopted.ok() || killed_) return adopted;
-  const absl::StatusOr<PlanKey> key = planner_.KeyOf(batch, FindOrAddShape(batch));
+  // That of ranks is of what they have agreed on.
+  const absl::StatusOr<PlanKey> key =
+      agreed_ ? adopted->key : planner_.KeyOf(batch, FindOrAddShape(batch));
   ResumedEvent event{latest_->text(), adopted->digest == token->plan, ToString(*token)};
   if (key.ok() && *key != token->key) {
     event.words =
@@ -263,10 +272,11 @@ absl::StatusOr<AdoptedPlan> Agent::Resume(const std::string& text, const Batch& 
 }
 
 std::string Agent::Token() {
-  const PlannedShape* shape = latest_ ? table_.Find(*latest_) : nullptr;
+  const PlannedShape* shape = stepped_by_ ? table_.Find(*stepped_by_) : nullptr;
   if (shape == nullptr || shape->step == nullptr) return "";
   const AdoptedPlan& adopted = *shape->adopted;
-  return ToString(PlanToken{adopted.key, adopted.digest, adopted.plan.budget});
+  return ToString(
+      PlanToken{adopted.key, adopted.digest, adopted.plan.budget, planner_.host_memory()});
 }
 
 const stowage::Profile* Agent::profile() {

@@ -31,12 +31,14 @@
 #include "client/agent/batch.h"
 #include "client/agent/batch_planner.h"
 #include "client/agent/event_sink.h"
+#include "client/agent/plan_agreement.h"
 #include "client/agent/plan_table.h"
 #include "client/agent/step_arenas.h"
 #include "client/agent/trained_model.h"
 #include "client/rpc/plan_connection.h"
 #include "client/torch/execute/added_gradients.h"
 #include "client/torch/execute/backward_end.h"
+#include "client/torch/execute/step_failure.h"
 #include "client/torch/execute/step_report.h"
 #include "client/torch/memory/memory_meter.h"
 #include "client/torch/model/chain_model.h"
@@ -103,10 +105,11 @@ class Agent {
   absl::StatusOr<AdoptedPlan> Refresh(const at::Tensor& input, const Tensors& target,
                                       const Budget& budget);
 
-  // Plan within the budget of a Token that this job kept; ResumedEvent says whether the plan is still
-  // the same. INVALID_ARGUMENT for what is no token; else Plan.
+  // Plan within the budget of a Token that this job kept, and the host memory that it had come to; ResumedEvent says whether the
+  // plan is still the same. INVALID_ARGUMENT for what is no token; else Plan. Of several ranks each needs a token: one of
+  // the job, kept by any of them, does for all, also for another number of ranks.
   absl::StatusOr<AdoptedPlan> Resume(const std::string& token, const Batch& batch);
-  // For the job's own checkpoint: the plan of the latest Plan or Step, see plan_token.h; empty
+  // For the job's own checkpoint: the plan of the latest Step, or Plan that found one, see plan_token.h; empty
   // without one.
   std::string Token();
 
@@ -115,7 +118,7 @@ class Agent {
   // errors of Plan; else those of Executor::Step and what they leave:
   // above all, the gradients of a failed step are for the caller to zero. After RESOURCE_EXHAUSTED the
   // next step of this shape begins with a smaller plan (OutOfMemoryOptions). With options.agreement a step that runs out
-  // of memory ends well, by the least plan, as long as that has room.
+  // of memory ends well, by the least plan, where that fits the budget and no must_keep part has run.
   //
   // It waits for nothing that plain training does not wait for. How long a step took is noted, for drift, reports and
   // shadow events, with the first call after the device has done it, in the order of the steps: on the CPU with Step
@@ -197,7 +200,7 @@ class Agent {
 
   absl::StatusOr<StepStart> StartOf(const Batch& batch) const;
   static StepPeaks PeaksSince(const StepStart& start);
-  absl::StatusOr<PlannedShape*> ShapeOfStep(const Batch& batch, PlannedShape* shape);
+  absl::StatusOr<PlannedShape*> ShapeOfStep(const Batch& batch, bool whole, PlannedShape* shape);
   // Of a step by the plan of `by`; `own`: it was made for this shape; `alone`: its memory and time are its own.
   void NoteEnd(const absl::StatusOr<StepReport>& report, const StepStart& start,
                const StepPeaks& peaks, bool retries, bool own, bool alone, PlannedShape* by);
@@ -221,7 +224,7 @@ class Agent {
   bool SwitchedOff();
   absl::Status CheckBatch(const Batch& batch);
   PlannedShape* FindOrAddShape(const Batch& batch);
-  absl::StatusOr<Budget> GivenBudget();
+  absl::StatusOr<Budget> BudgetOfOptions() const;
   absl::StatusOr<AdoptedPlan> PlanAnew(const Batch& batch, const Budget& budget, bool refresh);
   PlannedShape* MeetAnew(const Batch& batch);
   AdoptedPlan Install(PreparedPlan prepared, PlannedShape* shape);
@@ -229,16 +232,23 @@ class Agent {
   absl::StatusOr<PreparedPlan> MakePlan(const Batch& batch, const Budget& budget, bool refresh,
                                         PlannedShape* shape);
   absl::StatusOr<AdoptedPlan> PlanUnasked(const Batch& batch, PlannedShape* shape);
-  absl::Status PlanAlone(const Batch& batch, Bytes budget, PlannedShape* shape);
+  absl::StatusOr<PreparedPlan> PlanAlone(const Batch& batch, Bytes budget, PlannedShape* shape);
   void PlanAloneForLess(const Batch& batch, PlannedShape* shape);
+  void InstallAlone(PreparedPlan prepared, PlannedShape* shape);
+  void InstallOrTell(absl::StatusOr<PreparedPlan> prepared, bool alone, PlannedShape* shape);
+  absl::Status Refuse(absl::Status error);
   absl::Status AgreeBeforeStep(const Batch& batch, PlannedShape* shape);
   absl::Status AgreeOnReplan(const Batch& batch, PlannedShape* shape);
   absl::Status SayOfStep();
+  int64_t StepsToNextLook() const;
+  uint32_t Words() const;
+  std::string RequestOf(const PlannedShape& shape) const;
   bool FinishesSteps() const { return agreed_ || options_.out_of_memory.finish_step; }
   absl::StatusOr<StepReport> StepBy(Batch batch, PlannedShape* by, PlannedShape* shape);
   absl::StatusOr<StepReport> FinishStep(Batch batch, const AddedGradients& added,
                                         const absl::Status& failed, const PlannedShape& by);
-  absl::StatusOr<PlannedShape*> ShapeToStepBy(const Batch& batch, PlannedShape* shape);
+  bool HasCommunicated(const std::optional<StepFailure>& failure, const PlannedShape& by) const;
+  absl::StatusOr<PlannedShape*> ShapeToStepBy(const Batch& batch, bool whole, PlannedShape* shape);
   absl::StatusOr<StepReport> PlannedRun(Batch batch, bool retries, bool own, PlannedShape* by);
   Bytes RoomForRegion(Bytes beside, Bytes input, const PlannedShape& by) const;
   void NoteMemory(const StepReport& report, Bytes before, const PlannedShape& by);
@@ -252,6 +262,7 @@ class Agent {
   void AskAgain(const PendingReplan& pending, const std::string& words, PlannedShape* shape);
   void NoteStep(const UntimedStep& step, PlannedShape* shape);
   void NoteDrift(PlannedShape* shape);
+  bool AsksServer() const;
   void OfferProfile(PlannedShape* shape);
   absl::StatusOr<ExecutionVerdict> SendReport(const PlannedShape& shape);
   void ReportByItself(PlannedShape* shape);
@@ -262,8 +273,11 @@ class Agent {
   std::shared_ptr<EventSink> events_;
   std::unique_ptr<PlanConnection> connection_;
   BatchPlanner planner_;
-  std::optional<AgreedPlanner> agreed_;  // with options.agreement
+  // With options.agreement.
+  std::unique_ptr<FinalAgreement> agreement_;
+  std::optional<AgreedPlanner> agreed_;
   int64_t steps_since_agreement_ = 0;
+  int64_t fruitless_ = 0;    // looks at wishes, one after another, that have led to no plan
   int64_t quiet_steps_ = 0;  // that ask nobody about what is in muted_
   uint32_t muted_ = 0;       // wishes that have led to no plan
   bool tells_ = false;       // a step was made that not all has been heard of
@@ -274,7 +288,8 @@ class Agent {
   StepMemory memory_;
   Later<MeasuredStep> measured_;
   std::optional<BatchSignature> latest_;
-  std::optional<Bytes> room_;  // for shapes that Plan is not called for
+  std::optional<BatchSignature> stepped_by_;  // the shape whose plan came or was stepped by last
+  std::optional<Bytes> room_;                 // for shapes that Plan is not called for
   bool killed_ = false;
   StepCounts steps_;
   std::vector<std::shared_ptr<BegunStep>> begun_;  // that nobody has noted the end of

@@ -66,7 +66,7 @@ absl::StatusOr<std::vector<at::Tensor>> Agent::Forward(Batch batch) {
   }
   PlannedShape* const shape = FindOrAddShape(batch);
   if (options_.shadow) return ShadowForward(std::move(batch), shape);
-  const absl::StatusOr<PlannedShape*> by = ShapeOfStep(batch, shape);
+  const absl::StatusOr<PlannedShape*> by = ShapeOfStep(batch, /*whole=*/false, shape);
   if (!by.ok()) return by.status();
   arenas_.Release();
   const absl::StatusOr<StepStart> start = StartOf(batch);

@@ -24,8 +24,7 @@ void Agent::NoteFailure(const absl::Status& status, Bytes before, Bytes peak, By
       fault == StepFault::kHostMemory && shape->adopted->plan.prediction.host_peak > Bytes(0);
   std::string finding;
   if (fault == StepFault::kDeviceMemory) {
-    const stowage::Profile& known = shape->profile ? *shape->profile : *shape->shapes;
-    const Instance instance = InstanceOf(known, options_.plan.recompute_only);
+    const Instance instance = InstanceOf(shape->known(), options_.plan.recompute_only);
     finding = MemoryWords(*failure, before, instance, shape->adopted->plan.schedule);
   }
   NoteOutOfMemory(status, finding, of_host, of_host ? host : peak - before, retries, shape);
@@ -142,14 +141,17 @@ void Agent::NoteDrift(PlannedShape* shape) {
   AskAgain({drift->reason, budget}, drift->words, shape);
 }
 
+// Of ranks one does for all: others may have no way to it.
+bool Agent::AsksServer() const { return !agreed_ || agreement_->rank() == 0; }
+
 // The wish of when the plan came may be met by now, or have come up since.
 void Agent::OfferProfile(PlannedShape* shape) {
   if (options_.wanted_profile_every == 0) return;
   if (++steps_since_offer_ < options_.wanted_profile_every) return;
   const AdoptedPlan& adopted = *shape->adopted;
-  const bool asks = !agreed_ || options_.agreement->rank() == 0;
   // Nobody keeps a plan that was made here; what this shape takes says nothing of a larger one.
-  if (!asks || shape->pending || adopted.source == PlanSource::kLocal || adopted.for_larger) return;
+  if (!AsksServer() || shape->pending || adopted.source == PlanSource::kLocal || adopted.for_larger)
+    return;
   steps_since_offer_ = 0;
   const absl::StatusOr<PlanReply> reply = connection_->GetPlan(
       {adopted.key}, adopted.plan.budget, planner_.CallWithin(options_.report_timeout));
@@ -189,7 +191,7 @@ absl::StatusOr<ExecutionVerdict> Agent::SendReport(const PlannedShape& shape) {
 }
 
 void Agent::ReportByItself(PlannedShape* shape) {
-  if (shape->reported || shape->watch.steps() != options_.report_after) return;
+  if (!AsksServer() || shape->reported || shape->watch.steps() != options_.report_after) return;
   // Nobody keeps a plan that was made here; what a plan for a larger shape takes is no measure of it.
   if (shape->adopted->source == PlanSource::kLocal || shape->adopted->for_larger) return;
   shape->reported = true;

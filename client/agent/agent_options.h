@@ -51,7 +51,8 @@ struct OutOfMemoryOptions {
   // A whole step that fails for want of memory, or since something could not move, is ended by the plan that takes the
   // least memory, without copies: it runs again from its inputs on, adds to those gradients that it had not added to yet,
   // and leaves the others. Gradients are then those of a step that did not fail, and each was ready once. Inputs stay in
-  // memory as of `retry_step`, beside which it must not be set. Always so where ranks agree.
+  // memory as of `retry_step`, beside which it must not be set. Always so where ranks agree, but not once a must_keep part
+  // has run. Where that plan takes more than the budget, the step fails all the same.
   bool finish_step = false;
 };
 
@@ -102,7 +103,7 @@ struct AgentOptions {
   // is worth a plan of its own. 0: at once. Where ranks agree, it is served so for good.
   int64_t steps_by_larger = 2;
 
-  // Report is called by itself after so many steps by a plan of a server; 0: never.
+  // Report is called by itself after so many steps by a plan of a server, where ranks agree on rank 0; 0: never.
   int64_t report_after = 20;
   // After so many steps, of whatever shape, a server whose plan is stepped by is asked whether it would like
   // a fresh profile (GetPlanResponse.profile_wanted); then the next step begins with `profile` and another
@@ -126,7 +127,7 @@ struct AgentOptions {
   // Step plans by itself, in this process, for a larger batch that this rank alone may have met,
   // and what one rank finds out (DriftOptions, OutOfMemoryOptions) leads to
   // another plan of all, which all ranks make alike: before the next step where the agreement votes (a process group), else
-  // every `drift.window` steps; where that step is of another shape, so many steps later again. A batch stays in memory until
+  // every `drift.window` steps; where that step is of another shape, so many steps later again or some more. A batch stays in memory until
   // its whole step (Step) ends, as of `finish_step`, so that a graph's peak may be higher than planned by its inputs. All
   // ranks make equally many steps. The kill switch is for all ranks or none. Null: this rank is alone.
   std::shared_ptr<PlanAgreement> agreement;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,53 +12,76 @@
 namespace stowage {
 namespace {
 
-// "<shape>\n<reason>\n<bytes>\n<bytes of host memory>"; without a request "<shape>".
-std::string RequestOf(const PlannedShape& shape) {
-  if (!shape.pending) return shape.signature.text();
-  return absl::StrCat(shape.signature.text(), "\n", static_cast<int>(shape.pending->reason), "\n",
-                      shape.pending->budget.value(), "\n", shape.pending->host_memory.value());
-}
-
 struct ReplanRequest {
   std::string shape;
+  uint32_t words = 0;  // of all shapes
   std::optional<PendingReplan> replan;
 };
 
 ReplanRequest ParseRequest(const std::string& text) {
   const std::vector<std::string> parts = absl::StrSplit(text, '\n');
+  ReplanRequest request{parts[0]};
+  if (parts.size() < 2 || !absl::SimpleAtoi(parts[1], &request.words)) return request;
   int reason = 0;
   int64_t budget = 0;
   int64_t host = 0;
-  if (parts.size() != 4 || !absl::SimpleAtoi(parts[1], &reason) ||
-      !absl::SimpleAtoi(parts[2], &budget) || !absl::SimpleAtoi(parts[3], &host)) {
-    return {parts[0], std::nullopt};
+  if (parts.size() == 5 && absl::SimpleAtoi(parts[2], &reason) &&
+      absl::SimpleAtoi(parts[3], &budget) && absl::SimpleAtoi(parts[4], &host)) {
+    request.replan = PendingReplan{static_cast<ReplanReason>(reason), Bytes(budget), Bytes(host)};
   }
-  return {parts[0], PendingReplan{static_cast<ReplanReason>(reason), Bytes(budget), Bytes(host)}};
+  return request;
 }
 
-// Of the word that goes round after each step.
+// Of the words that go round after each step.
 constexpr uint32_t kWantsPlan = 1;
 constexpr uint32_t kHasPlannedAlone = 2;
 constexpr uint32_t kFails = 4;
 
-uint32_t WordOf(const PendingReplan* pending) {
-  if (pending == nullptr) return 0;
-  if (StopsSteps(pending->reason)) return kFails;
-  return pending->reason == ReplanReason::kPlannedAlone ? kHasPlannedAlone : kWantsPlan;
+uint32_t WordOf(const PendingReplan& pending) {
+  if (StopsSteps(pending.reason)) return kFails;
+  return pending.reason == ReplanReason::kPlannedAlone ? kHasPlannedAlone : kWantsPlan;
 }
 
 }  // namespace
 
+// Over a board as many after each look, over a group after one in vain: some more than the window, another number each time, so that
+// shapes that come in turn are not always met at the wrong step; not twice as many.
+int64_t Agent::StepsToNextLook() const {
+  const uint64_t mixed = static_cast<uint64_t>(fruitless_) * 0x9E3779B97F4A7C15u >> 33;
+  return options_.drift.window +
+         static_cast<int64_t>(mixed % static_cast<uint64_t>(options_.drift.window));
+}
+
+uint32_t Agent::Words() const {
+  uint32_t words = 0;
+  for (const PendingReplan* pending : table_.Pending()) words |= WordOf(*pending);
+  return words;
+}
+
+// "<shape>\n<words>", and "\n<reason>\n<bytes>\n<bytes of host memory>" where this shape has a wish.
+std::string Agent::RequestOf(const PlannedShape& shape) const {
+  std::string request = absl::StrCat(shape.signature.text(), "\n", Words());
+  if (!shape.pending) return request;
+  Bytes budget = shape.pending->budget;
+  // It was told within what all had then.
+  if (room_ && shape.pending->reason == ReplanReason::kPlannedAlone) {
+    budget = std::min(budget, *room_);
+  }
+  absl::StrAppend(&request, "\n", static_cast<int>(shape.pending->reason), "\n", budget.value(),
+                  "\n", shape.pending->host_memory.value());
+  return request;
+}
+
 absl::Status Agent::AgreeBeforeStep(const Batch& batch, PlannedShape* shape) {
-  if (!options_.agreement->votes()) {
-    if (++steps_since_agreement_ < options_.drift.window) return absl::OkStatus();
+  if (!agreement_->votes()) {
+    if (++steps_since_agreement_ < StepsToNextLook()) return absl::OkStatus();
     steps_since_agreement_ = 0;
     return AgreeOnReplan(batch, shape);
   }
   if (!tells_) return absl::OkStatus();
   const absl::Status said = SayOfStep();
   if (!said.ok()) return said;
-  const absl::StatusOr<uint32_t> heard = options_.agreement->Hear();
+  const absl::StatusOr<uint32_t> heard = agreement_->Hear();
   tells_ = said_ = false;
   if (!heard.ok()) return heard.status();
   uint32_t wishes = *heard;
@@ -75,7 +99,7 @@ absl::Status Agent::AgreeBeforeStep(const Batch& batch, PlannedShape* shape) {
 // Once for each step: at its end, or, where that is the caller's, before the next one.
 absl::Status Agent::SayOfStep() {
   if (said_) return absl::OkStatus();
-  absl::Status status = options_.agreement->Say(WordOf(table_.MostPressing()));
+  absl::Status status = agreement_->Say(Words());
   said_ = status.ok();
   return status;
 }
@@ -83,28 +107,36 @@ absl::Status Agent::SayOfStep() {
 // At the same steps on all ranks: what one of them wants, all do, within the least that any wants, of the
 // device and of host memory.
 absl::Status Agent::AgreeOnReplan(const Batch& batch, PlannedShape* shape) {
-  const absl::StatusOr<std::vector<std::string>> all =
-      options_.agreement->Gather(RequestOf(*shape));
+  const absl::StatusOr<std::vector<std::string>> all = agreement_->Gather(RequestOf(*shape));
   if (!all.ok()) return all.status();
-  // Where that leads to no plan, as all ranks see alike, none asks for the same for a while; wishes stay.
-  quiet_steps_ = options_.drift.window;
+  uint32_t words = 0;
+  bool alike = true;
   std::optional<PendingReplan> agreed;
   for (const std::string& text : *all) {
     const ReplanRequest request = ParseRequest(text);
-    // Ranks at different shapes have no plan in common: another time.
-    if (request.shape != shape->signature.text()) return absl::OkStatus();
+    words |= request.words;
+    alike = alike && request.shape == shape->signature.text();
     if (!request.replan) continue;
     if (!agreed) agreed = request.replan;
     agreed->reason = std::max(agreed->reason, request.replan->reason);
     agreed->budget = std::min(agreed->budget, request.replan->budget);
     agreed->host_memory = std::min(agreed->host_memory, request.replan->host_memory);
+    // A shape's own budget is no limit for others; memory that ran out is.
+    if (room_ && request.replan->reason == ReplanReason::kOutOfMemory) {
+      room_ = std::min(*room_, request.replan->budget);
+    }
   }
-  if (!agreed) return absl::OkStatus();
-  quiet_steps_ = 0;
-  if (room_) room_ = agreed->budget = std::min(*room_, agreed->budget);
+  // Ranks at different shapes have no plan in common, and this one may not be wished for: as all ranks see alike, none asks for the
+  // same for a while.
+  if (!alike || !agreed) {
+    quiet_steps_ = StepsToNextLook();
+    fruitless_ = words != 0 ? fruitless_ + 1 : 0;
+    return absl::OkStatus();
+  }
+  quiet_steps_ = fruitless_ = 0;
   shape->pending = agreed;
   Replan(batch, shape);
-  return absl::OkStatus();
+  return agreement_->status();
 }
 
 }  // namespace stowage

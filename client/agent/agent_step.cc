@@ -1,14 +1,24 @@
+#include <algorithm>
+#include <cstddef>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "client/agent/agent.h"
 #include "client/torch/execute/step_failure.h"
 #include "client/torch/memory/tracking_allocator.h"
+#include "solvers/model/problem.h"
 #include "solvers/planner.h"
 #include "solvers/schedule/instance.h"
+#include "solvers/schedule/schedule.h"
 
 namespace stowage {
 namespace {
+
+bool MustKeep(const Problem& problem, int part) {
+  if (const Chain* chain = std::get_if<Chain>(&problem)) return chain->stage(part).must_keep;
+  return std::get<Graph>(problem).vertex(part - 1).must_keep;
+}
 
 absl::Status NothingFits(const PlannedShape& shape) {
   const Plan& plan = shape.adopted->plan;
@@ -30,7 +40,7 @@ absl::StatusOr<StepReport> Agent::Step(Batch batch) {
   }
   PlannedShape* shape = FindOrAddShape(batch);
   if (options_.shadow) return ShadowStep(std::move(batch), shape);
-  const absl::StatusOr<PlannedShape*> by = ShapeOfStep(batch, shape);
+  const absl::StatusOr<PlannedShape*> by = ShapeOfStep(batch, /*whole=*/true, shape);
   if (!by.ok()) return by.status();
   absl::StatusOr<StepReport> report = StepBy(std::move(batch), *by, shape);
   // What comes of an error here, the next step says.
@@ -49,9 +59,25 @@ absl::StatusOr<StepReport> Agent::StepBy(Batch batch, PlannedShape* by, PlannedS
   if (added) return FinishStep(*std::move(kept), *added, report.status(), *by);
   if (!retries || !by->fails()) return report;
   model_->tensors().ZeroGradients();
-  const absl::StatusOr<PlannedShape*> again = ShapeToStepBy(*kept, shape);  // within less
+  const absl::StatusOr<PlannedShape*> again =
+      ShapeToStepBy(*kept, /*whole=*/true, shape);  // within less
   if (!again.ok()) return again.status();
   return PlannedRun(*std::move(kept), /*retries=*/false, *again == shape, *again);
+}
+
+// Whether a part that may communicate, and so runs once in a step on all ranks, has begun to. `failure`: where it ended; none: nobody
+// knows.
+bool Agent::HasCommunicated(const std::optional<StepFailure>& failure,
+                            const PlannedShape& by) const {
+  if (!agreed_ || !model_->may_communicate()) return false;
+  if (!failure) return true;
+  const Schedule& schedule = by.adopted->plan.schedule;
+  const size_t begun = std::min(failure->instruction + 1, schedule.size());
+  const Problem& problem = by.known().problem;
+  return std::any_of(schedule.begin(), schedule.begin() + static_cast<std::ptrdiff_t>(begun),
+                     [&problem](const Instruction& instruction) {
+                       return IsForward(instruction.op) && MustKeep(problem, instruction.stage);
+                     });
 }
 
 // Nobody else knows of it: what other ranks wait for comes, if later.
@@ -62,13 +88,22 @@ absl::StatusOr<StepReport> Agent::FinishStep(Batch batch, const AddedGradients& 
   if (!absl::IsResourceExhausted(failed) && !immovable) return failed;
   // It was none of the plan's instructions.
   if (!failure && !added.Parameters().empty()) return failed;
+  if (HasCommunicated(failure, by)) return failed;
   arenas_.Release();
-  const stowage::Profile& known = by.profile ? *by.profile : *by.shapes;
+  const stowage::Profile& known = by.known();
   PlanOptions options;
   options.recompute_only = true;
   const absl::StatusOr<stowage::Plan> plan =
       stowage::MakePlan(InstanceOf(known, /*recompute_only=*/true), LeastBudget{}, options);
   if (!plan.ok() || plan->status != PlanStatus::kFound) return failed;
+  if (plan->prediction.peak > by.adopted->plan.budget) {
+    absl::Status beyond(failed.code(),
+                        absl::StrCat(std::string(failed.message()), "; and the least plan takes ",
+                                     ToString(plan->prediction.peak), " without copies, of ",
+                                     ToString(by.adopted->plan.budget)));
+    if (failure) SetStepFailure(*failure, &beyond);
+    return beyond;
+  }
   const absl::StatusOr<std::unique_ptr<PlannedStep>> step =
       model_->Prepare(known.problem, plan->schedule, batch, options_.device);
   if (!step.ok()) return failed;
@@ -78,14 +113,17 @@ absl::StatusOr<StepReport> Agent::FinishStep(Batch batch, const AddedGradients& 
   return report;
 }
 
-absl::StatusOr<PlannedShape*> Agent::ShapeOfStep(const Batch& batch, PlannedShape* shape) {
+// `whole`: Step's, which ends also where its plan fails.
+absl::StatusOr<PlannedShape*> Agent::ShapeOfStep(const Batch& batch, bool whole,
+                                                 PlannedShape* shape) {
   if (agreed_) {
     const absl::Status status = AgreeBeforeStep(batch, shape);
     if (!status.ok()) return status;
   }
-  absl::StatusOr<PlannedShape*> by = ShapeToStepBy(batch, shape);
+  absl::StatusOr<PlannedShape*> by = ShapeToStepBy(batch, whole, shape);
+  if (by.ok()) stepped_by_ = (*by)->signature;
   if (!agreed_) return by;
-  if (options_.agreement->votes()) {
+  if (agreement_->votes()) {
     tells_ = by.ok();
   } else if (!by.ok()) {
     --steps_since_agreement_;  // the caller's next batch is that of the step that the others are in
@@ -93,13 +131,19 @@ absl::StatusOr<PlannedShape*> Agent::ShapeOfStep(const Batch& batch, PlannedShap
   return by;
 }
 
-absl::StatusOr<PlannedShape*> Agent::ShapeToStepBy(const Batch& batch, PlannedShape* shape) {
+absl::StatusOr<PlannedShape*> Agent::ShapeToStepBy(const Batch& batch, bool whole,
+                                                   PlannedShape* shape) {
   if (shape->pending && !agreed_) Replan(batch, shape);
   if (shape->alone && shape->fails()) PlanAloneForLess(batch, shape);
   if (shape->step != nullptr) return shape;
   if (shape->adopted) return NothingFits(*shape);
   if (agreed_ || shape->served_by_larger < options_.steps_by_larger) {
-    if (PlannedShape* larger = table_.Larger(shape->signature)) {
+    PlannedShape* larger = table_.Larger(shape->signature);
+    // Until all plan again for the larger shape, which takes a step of it. One that does not come is not waited for.
+    if (larger == nullptr && agreed_ && whole && shape->served_by_larger < options_.drift.window) {
+      larger = table_.Larger(shape->signature, /*fails=*/true);
+    }
+    if (larger != nullptr) {
       ++shape->served_by_larger;
       return table_.Find(larger->signature);  // it was used
     }
@@ -120,11 +164,12 @@ absl::StatusOr<AdoptedPlan> Agent::PlanUnasked(const Batch& batch, PlannedShape*
                              : ": the ranks have not agreed on a budget",
                        ": call Plan for this shape on all of them"));
     }
-    const absl::Status status = PlanAlone(batch, *room_, shape);
-    if (!status.ok()) return status;
+    absl::StatusOr<PreparedPlan> prepared = PlanAlone(batch, *room_, shape);
+    if (!prepared.ok()) return prepared.status();
+    InstallAlone(*std::move(prepared), shape);
     return *shape->adopted;
   }
-  const absl::StatusOr<Budget> budget = GivenBudget();
+  const absl::StatusOr<Budget> budget = room_ ? Budget(*room_) : BudgetOfOptions();
   if (!budget.ok()) return budget.status();
   absl::StatusOr<PreparedPlan> prepared = MakePlan(batch, *budget, /*refresh=*/false, shape);
   if (!prepared.ok()) return prepared.status();
@@ -135,42 +180,20 @@ absl::StatusOr<AdoptedPlan> Agent::PlanUnasked(const Batch& batch, PlannedShape*
 
 // One of several ranks, for a batch that the others may not have: they wait for its gradients, and for nothing else that it
 // does. Once all are at this shape they plan for it together.
-absl::Status Agent::PlanAlone(const Batch& batch, Bytes budget, PlannedShape* shape) {
+absl::StatusOr<PreparedPlan> Agent::PlanAlone(const Batch& batch, Bytes budget,
+                                              PlannedShape* shape) {
   arenas_.Release();
-  absl::StatusOr<PreparedPlan> prepared = planner_.PlanHere(batch, budget, shape);
-  if (!prepared.ok()) return prepared.status();
-  Install(*std::move(prepared), shape);
+  return planner_.PlanHere(batch, budget, shape);
+}
+
+void Agent::InstallAlone(PreparedPlan prepared, PlannedShape* shape) {
+  Install(std::move(prepared), shape);
   shape->alone = true;
   shape->pending = PendingReplan{ReplanReason::kPlannedAlone, *room_};
-  return absl::OkStatus();
 }
 
-// Its plan fails, and the others have none for this shape.
-void Agent::PlanAloneForLess(const Batch& batch, PlannedShape* shape) {
-  const PendingReplan pending = *shape->pending;
-  LimitHostMemory(pending, shape);
-  arenas_.Release();
-  absl::StatusOr<PreparedPlan> prepared = planner_.PlanHere(batch, pending.budget, shape);
-  absl::Status status = prepared.status();
-  if (status.ok() && prepared->step == nullptr) {
-    status = absl::NotFoundError(ToString(prepared->adopted.plan.status));
-  }
-  if (status.ok()) {
-    Install(*std::move(prepared), shape);
-    shape->alone = true;
-  } else {
-    events_->Emit(PlanFailedEvent{shape->signature.text(), status});
-  }
-  shape->pending = PendingReplan{ReplanReason::kPlannedAlone, *room_};
-}
-
-void Agent::Replan(const Batch& batch, PlannedShape* shape) {
-  const PendingReplan pending = *shape->pending;
-  shape->pending.reset();
-  LimitHostMemory(pending, shape);
-  // With a profile of now, unless it is memory that is missing or there was none before.
-  const bool refresh = !StopsSteps(pending.reason) && pending.reason != ReplanReason::kPlannedAlone;
-  absl::StatusOr<PreparedPlan> prepared = MakePlan(batch, pending.budget, refresh, shape);
+// In place of a plan that there is, and that stays where there is no other.
+void Agent::InstallOrTell(absl::StatusOr<PreparedPlan> prepared, bool alone, PlannedShape* shape) {
   absl::Status status = prepared.status();
   if (status.ok() && prepared->step == nullptr) {
     const stowage::Plan& plan = prepared->adopted.plan;
@@ -179,9 +202,28 @@ void Agent::Replan(const Batch& batch, PlannedShape* shape) {
   }
   if (!status.ok()) {
     events_->Emit(PlanFailedEvent{shape->signature.text(), status});
-    return;
+  } else if (alone) {
+    InstallAlone(*std::move(prepared), shape);
+  } else {
+    Install(*std::move(prepared), shape);
   }
-  Install(*std::move(prepared), shape);
+}
+
+// Its plan fails, and the others have none for this shape.
+void Agent::PlanAloneForLess(const Batch& batch, PlannedShape* shape) {
+  const PendingReplan pending = *shape->pending;
+  shape->pending = PendingReplan{ReplanReason::kPlannedAlone, *room_};
+  LimitHostMemory(pending, shape);
+  InstallOrTell(PlanAlone(batch, pending.budget, shape), /*alone=*/true, shape);
+}
+
+void Agent::Replan(const Batch& batch, PlannedShape* shape) {
+  const PendingReplan pending = *shape->pending;
+  shape->pending.reset();
+  LimitHostMemory(pending, shape);
+  // With a profile of now, unless it is memory that is missing or there was none before.
+  const bool refresh = !StopsSteps(pending.reason) && pending.reason != ReplanReason::kPlannedAlone;
+  InstallOrTell(MakePlan(batch, pending.budget, refresh, shape), /*alone=*/false, shape);
 }
 
 absl::StatusOr<Agent::StepStart> Agent::StartOf(const Batch& batch) const {

@@ -30,8 +30,9 @@ int64_t MakespanOf(const Schedule& schedule, const Profile& own) {
 // What rank 0 asks with.
 class AgreedPlanner::Source : public ProfileSource {
  public:
-  Source(AgreedPlanner* planner, const Batch& batch, AgreedTerms terms, PlannedShape* shape)
-      : planner_(planner), batch_(batch), terms_(std::move(terms)), shape_(shape) {}
+  Source(AgreedPlanner* planner, const Batch& batch, const Budget& own, AgreedTerms terms,
+         PlannedShape* shape)
+      : planner_(planner), batch_(batch), own_(own), terms_(std::move(terms)), shape_(shape) {}
 
   absl::StatusOr<const Profile*> Structure() override { return &terms_.profile; }
 
@@ -40,7 +41,7 @@ class AgreedPlanner::Source : public ProfileSource {
       all_failed_ = true;
       const auto said = BroadcastOrFail(planner_->agreement_, std::string(kMeasure));
       if (!said.ok()) return said.status();
-      absl::StatusOr<AgreedTerms> terms = planner_->AgreeWithTimes(batch_, terms_.budget, shape_);
+      absl::StatusOr<AgreedTerms> terms = planner_->AgreeWithTimes(batch_, own_, shape_);
       if (!terms.ok()) return terms.status();
       all_failed_ = false;
       terms_ = *std::move(terms);
@@ -48,6 +49,8 @@ class AgreedPlanner::Source : public ProfileSource {
     }
     return &terms_.profile;
   }
+
+  Budget BudgetNow(const Budget& /*asked*/) override { return terms_.budget; }
 
   const AgreedTerms& terms() const { return terms_; }
 
@@ -57,11 +60,23 @@ class AgreedPlanner::Source : public ProfileSource {
  private:
   AgreedPlanner* const planner_;
   const Batch& batch_;
+  const Budget own_;
   AgreedTerms terms_;
   PlannedShape* const shape_;
   bool timed_ = false;
   bool all_failed_ = false;
 };
+
+absl::Status AgreedPlanner::Refuse(const absl::Status& error) {
+  return AgreeToBegin(agreement_, error).status();
+}
+
+// Where some rank lacks what is to be measured.
+absl::StatusOr<bool> AgreedPlanner::MustMeasureAnew(bool lacks) {
+  const absl::StatusOr<bool> some_lack = AgreeToBegin(agreement_, lacks);
+  if (!some_lack.ok()) return some_lack.status();
+  return *some_lack && planner_->may_communicate();
+}
 
 absl::StatusOr<AgreedTerms> AgreedPlanner::Agree(const absl::Status& measured, const Budget& budget,
                                                  const PlannedShape& shape) {
@@ -70,19 +85,20 @@ absl::StatusOr<AgreedTerms> AgreedPlanner::Agree(const absl::Status& measured, c
   options.solver = options_->plan.solver;
   options.solve.slots = options_->plan.slots;
   options.recompute_only = options_->plan.recompute_only;
-  const absl::StatusOr<Bytes> bytes = ResolveBudget(*shape.profile, budget, options);
-  if (!bytes.ok()) return AgreeOnTerms(agreement_, bytes.status());
-  return AgreeOnTerms(agreement_, AgreedTerms{*shape.profile, *bytes});
+  return AgreeOnTerms(agreement_, OwnTerms{*shape.profile, budget}, options);
 }
 
-absl::StatusOr<AgreedTerms> AgreedPlanner::AgreeWithTimes(const Batch& batch, Bytes budget,
+absl::StatusOr<AgreedTerms> AgreedPlanner::AgreeWithTimes(const Batch& batch, const Budget& budget,
                                                           PlannedShape* shape) {
-  return Agree(planner_->EnsureTimes(batch, shape), budget, *shape);
+  const absl::StatusOr<bool> anew = MustMeasureAnew(!shape->has_times());
+  if (!anew.ok()) return anew.status();
+  return Agree(planner_->EnsureTimes(batch, shape, *anew), budget, *shape);
 }
 
-absl::StatusOr<ClientPlan> AgreedPlanner::Lead(const Batch& batch, bool refresh, AgreedTerms* terms,
+absl::StatusOr<ClientPlan> AgreedPlanner::Lead(const Batch& batch, const Budget& budget,
+                                               bool refresh, AgreedTerms* terms,
                                                PlannedShape* shape) {
-  Source source(this, batch, *terms, shape);
+  Source source(this, batch, budget, *terms, shape);
   absl::StatusOr<ClientPlan> answer = planner_->Ask(&source, terms->budget, refresh);
   *terms = source.terms();
   if (source.all_failed()) return answer.status();
@@ -93,8 +109,8 @@ absl::StatusOr<ClientPlan> AgreedPlanner::Lead(const Batch& batch, bool refresh,
   return answer;
 }
 
-absl::StatusOr<ClientPlan> AgreedPlanner::Follow(const Batch& batch, AgreedTerms* terms,
-                                                 PlannedShape* shape) {
+absl::StatusOr<ClientPlan> AgreedPlanner::Follow(const Batch& batch, const Budget& budget,
+                                                 AgreedTerms* terms, PlannedShape* shape) {
   while (true) {
     const absl::StatusOr<std::string> said = BroadcastOrFail(agreement_, std::string());
     if (!said.ok()) return said.status();
@@ -105,7 +121,7 @@ absl::StatusOr<ClientPlan> AgreedPlanner::Follow(const Batch& batch, AgreedTerms
       // The others are about to say that they have prepared it.
       return AgreeOnDigest(agreement_, answer.status(), [](int) { return absl::OkStatus(); });
     }
-    absl::StatusOr<AgreedTerms> timed = AgreeWithTimes(batch, terms->budget, shape);
+    absl::StatusOr<AgreedTerms> timed = AgreeWithTimes(batch, budget, shape);
     if (!timed.ok()) return timed.status();
     *terms = *std::move(timed);
   }
@@ -167,12 +183,15 @@ absl::StatusOr<PreparedPlan> AgreedPlanner::PrepareAll(const absl::StatusOr<Clie
 
 absl::StatusOr<PreparedPlan> AgreedPlanner::Make(const Batch& batch, const Budget& budget,
                                                  bool refresh, PlannedShape* shape) {
+  const absl::StatusOr<bool> anew = MustMeasureAnew(!shape->profile);
+  if (!anew.ok()) return anew.status();
   const absl::Status measured =
-      refresh ? planner_->Profile(batch, shape) : planner_->EnsureBytes(batch, shape);
+      refresh ? planner_->Profile(batch, shape) : planner_->EnsureBytes(batch, shape, *anew);
   absl::StatusOr<AgreedTerms> terms = Agree(measured, budget, *shape);
   if (!terms.ok()) return terms.status();
-  absl::StatusOr<ClientPlan> answer = agreement_->rank() == 0 ? Lead(batch, refresh, &*terms, shape)
-                                                              : Follow(batch, &*terms, shape);
+  absl::StatusOr<ClientPlan> answer = agreement_->rank() == 0
+                                          ? Lead(batch, budget, refresh, &*terms, shape)
+                                          : Follow(batch, budget, &*terms, shape);
   if (!answer.ok()) return answer.status();  // of all
   if (answer->reply.source == PlanSource::kLocal &&
       answer->reply.plan.status == PlanStatus::kFound) {

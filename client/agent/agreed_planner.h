@@ -5,6 +5,8 @@
 // plan was made in the job, the rank that is slowest by it makes one of its own times, and all take
 // whichever leaves the slowest of them the shorter step. A server's plan stays: others have it, too.
 //
+// What may communicate is measured by all ranks or by none, in as many passes.
+//
 // Every call is one of all ranks, for the same batch shape, in the same order.
 #ifndef STOWAGE_CLIENT_AGENT_AGREED_PLANNER_H_
 #define STOWAGE_CLIENT_AGENT_AGREED_PLANNER_H_
@@ -33,18 +35,24 @@ class AgreedPlanner {
   absl::StatusOr<PreparedPlan> Refresh(const Batch& batch, const Budget& budget,
                                        PlannedShape* shape);
 
+  // In place of either, on a rank that cannot come so far: the others get its error. Returns it, or that of another rank.
+  absl::Status Refuse(const absl::Status& error);
+
  private:
   class Source;
 
   absl::StatusOr<PreparedPlan> Make(const Batch& batch, const Budget& budget, bool refresh,
                                     PlannedShape* shape);
+  absl::StatusOr<bool> MustMeasureAnew(bool lacks);
   absl::StatusOr<AgreedTerms> Agree(const absl::Status& measured, const Budget& budget,
                                     const PlannedShape& shape);
-  absl::StatusOr<AgreedTerms> AgreeWithTimes(const Batch& batch, Bytes budget, PlannedShape* shape);
+  absl::StatusOr<AgreedTerms> AgreeWithTimes(const Batch& batch, const Budget& budget,
+                                             PlannedShape* shape);
   // `terms` are those of the answer afterwards: times may have been measured for it.
-  absl::StatusOr<ClientPlan> Lead(const Batch& batch, bool refresh, AgreedTerms* terms,
-                                  PlannedShape* shape);
-  absl::StatusOr<ClientPlan> Follow(const Batch& batch, AgreedTerms* terms, PlannedShape* shape);
+  absl::StatusOr<ClientPlan> Lead(const Batch& batch, const Budget& budget, bool refresh,
+                                  AgreedTerms* terms, PlannedShape* shape);
+  absl::StatusOr<ClientPlan> Follow(const Batch& batch, const Budget& budget, AgreedTerms* terms,
+                                    PlannedShape* shape);
   absl::StatusOr<ClientPlan> ForTheSlowest(ClientPlan answer, const AgreedTerms& terms,
                                            const PlannedShape& shape);
   // By this rank's times; empty where they are those of all, or there is none.

@@ -117,13 +117,13 @@ void SetLink(const std::vector<int64_t>& slowest, Device* device) {
 }
 
 // Of what must be the same on all ranks. Links need not be: two of one kind may lie in different classes.
-Digest KeyOf(const AgreedTerms& terms) {
+Digest KeyOf(const OwnTerms& terms) {
   Profile profile = terms.profile;
   WriteLink(nullptr, kAllHostMemory, &profile.device);
-  return Sha256(MakePlanKey(profile, {}).digest.ToBinary() + terms.version);
+  return MakePlanKey(profile, {}).digest;
 }
 
-// What ranks say first, of equal length whatever they train: whether one failed, and a digest of which the greatest of all
+// What ranks say of a digest, of equal length whatever it is of: whether one failed, and a digest of which the greatest of all
 // ranks tell whether all have the same: each part of it, and its complement.
 std::vector<int64_t> HeadOf(const absl::StatusOr<Digest>& digest) {
   std::vector<int64_t> head = {digest.ok() ? 0 : 1};
@@ -157,7 +157,7 @@ absl::Status CheckHeads(PlanAgreement* agreement, const absl::StatusOr<Digest>& 
                         const std::vector<int64_t>& greatest,
                         const std::function<absl::Status(int rank)>& differs) {
   const std::vector<int64_t> head = HeadOf(mine);
-  if (std::equal(head.begin(), head.end(), greatest.begin()) && mine.ok()) return absl::OkStatus();
+  if (mine.ok() && std::equal(head.begin(), head.end(), greatest.begin())) return absl::OkStatus();
   // Of all ranks alike; now each names itself.
   const absl::StatusOr<std::vector<std::string>> all = GatherOrFail(
       agreement, mine.ok() ? absl::StatusOr<std::string>(mine->ToHex()) : mine.status());
@@ -166,6 +166,30 @@ absl::Status CheckHeads(PlanAgreement* agreement, const absl::StatusOr<Digest>& 
     if ((*all)[rank] != mine->ToHex()) return differs(static_cast<int>(rank));
   }
   return absl::InternalError("the ranks say one thing, then another");
+}
+
+// The greatest costs of all, and of the link what is the worse the greater it is.
+absl::StatusOr<Profile> AgreeOnCosts(PlanAgreement* agreement, const Profile& mine) {
+  std::vector<int64_t> numbers = CostsOf(mine.problem);
+  const size_t costs = numbers.size();
+  std::vector<int64_t> link = LinkOf(mine.device);
+  for (size_t i = 0; i < link.size(); ++i) {
+    numbers.push_back(i < kMoreIsBetter ? -link[i] : link[i]);
+  }
+  absl::StatusOr<std::vector<int64_t>> greatest = agreement->Greatest(numbers);
+  if (!greatest.ok()) return greatest.status();
+  for (size_t i = 0; i < link.size(); ++i) {
+    const int64_t value = (*greatest)[costs + i];
+    link[i] = i < kMoreIsBetter ? -value : value;
+  }
+  Profile agreed = mine;
+  SetLink(link, &agreed.device);
+  greatest->resize(costs);
+  absl::StatusOr<Problem> problem =
+      std::visit([&greatest](const auto& own) { return WithCosts(own, *greatest); }, mine.problem);
+  if (!problem.ok()) return problem.status();
+  agreed.problem = *std::move(problem);
+  return agreed;
 }
 
 }  // namespace
@@ -180,6 +204,22 @@ absl::StatusOr<std::vector<std::string>> GatherOrFail(PlanAgreement* agreement,
     if (!failed.ok()) return failed;
   }
   return all;
+}
+
+absl::StatusOr<std::vector<int64_t>> GreatestOrFail(
+    PlanAgreement* agreement, const absl::StatusOr<std::vector<int64_t>>& mine, size_t count) {
+  std::vector<int64_t> numbers(count, std::numeric_limits<int64_t>::min());
+  if (mine.ok()) numbers = *mine;
+  numbers.push_back(mine.ok() ? 0 : 1);
+  absl::StatusOr<std::vector<int64_t>> greatest = agreement->Greatest(numbers);
+  if (!greatest.ok()) return greatest.status();
+  const bool failed = greatest->back() != 0;
+  greatest->pop_back();
+  if (!failed) return greatest;
+  // Of all ranks alike; now each that has failed says why.
+  const absl::Status why =
+      GatherOrFail(agreement, mine.ok() ? absl::StatusOr<std::string>("") : mine.status()).status();
+  return why.ok() ? absl::InternalError("the ranks say one thing, then another") : why;
 }
 
 absl::StatusOr<std::string> BroadcastOrFail(PlanAgreement* agreement,
@@ -222,46 +262,49 @@ absl::StatusOr<Problem> WithTimesOf(const Problem& own, const Problem& agreed) {
 
 absl::Status AgreeOnDigest(PlanAgreement* agreement, const absl::StatusOr<Digest>& mine,
                            const std::function<absl::Status(int rank)>& differs) {
-  const absl::StatusOr<std::vector<int64_t>> heads = agreement->Greatest(HeadOf(mine));
-  if (!heads.ok()) return heads.status();
-  return CheckHeads(agreement, mine, *heads, differs);
+  const absl::StatusOr<std::vector<int64_t>> greatest = agreement->Greatest(HeadOf(mine));
+  if (!greatest.ok()) return greatest.status();
+  return CheckHeads(agreement, mine, *greatest, differs);
+}
+
+// As many numbers as ranks of versions up to 0.1.7 begin with, which then see that theirs are others, and gather, too.
+absl::StatusOr<bool> AgreeToBegin(PlanAgreement* agreement, const absl::StatusOr<bool>& lacks,
+                                  const std::string& version) {
+  const absl::StatusOr<Digest> mine =
+      lacks.ok() ? absl::StatusOr<Digest>(Sha256(version)) : lacks.status();
+  std::vector<int64_t> head = HeadOf(mine);
+  head.push_back(lacks.ok() && *lacks ? 1 : 0);
+  const absl::StatusOr<std::vector<int64_t>> greatest = agreement->Greatest(head);
+  if (!greatest.ok()) return greatest.status();
+  const absl::Status same = CheckHeads(agreement, mine, *greatest, [agreement](int rank) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "rank ", rank, " has another version of Stowage than rank ", agreement->rank()));
+  });
+  if (!same.ok()) return same;
+  return greatest->back() != 0;
 }
 
 absl::StatusOr<AgreedTerms> AgreeOnTerms(PlanAgreement* agreement,
-                                         const absl::StatusOr<AgreedTerms>& mine) {
-  const absl::StatusOr<Digest> key =
-      mine.ok() ? absl::StatusOr<Digest>(KeyOf(*mine)) : mine.status();
-  std::vector<int64_t> head = HeadOf(key);
-  head.push_back(mine.ok() ? -mine->budget.value() : std::numeric_limits<int64_t>::min());
-  const absl::StatusOr<std::vector<int64_t>> heads = agreement->Greatest(head);
-  if (!heads.ok()) return heads.status();
-  const absl::Status same = CheckHeads(agreement, key, *heads, [agreement](int rank) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "rank ", rank, " trains another network or batch than rank ", agreement->rank(),
-        ", or in another environment, or by another version of Stowage"));
-  });
+                                         const absl::StatusOr<OwnTerms>& mine,
+                                         const PlanOptions& options) {
+  const absl::Status same =
+      AgreeOnDigest(agreement, mine.ok() ? absl::StatusOr<Digest>(KeyOf(*mine)) : mine.status(),
+                    [agreement](int rank) {
+                      return absl::FailedPreconditionError(
+                          absl::StrCat("rank ", rank, " trains another network or batch than rank ",
+                                       agreement->rank(), ", or in another environment"));
+                    });
   if (!same.ok()) return same;
-  AgreedTerms agreed = *mine;
-  agreed.budget = Bytes(-heads->back());
-  // Costs, and of the link what is the worse the greater it is.
-  std::vector<int64_t> numbers = CostsOf(mine->profile.problem);
-  const size_t costs = numbers.size();
-  std::vector<int64_t> link = LinkOf(mine->profile.device);
-  for (size_t i = 0; i < link.size(); ++i)
-    numbers.push_back(i < kMoreIsBetter ? -link[i] : link[i]);
-  absl::StatusOr<std::vector<int64_t>> greatest = agreement->Greatest(numbers);
-  if (!greatest.ok()) return greatest.status();
-  for (size_t i = 0; i < link.size(); ++i) {
-    const int64_t value = (*greatest)[costs + i];
-    link[i] = i < kMoreIsBetter ? -value : value;
-  }
-  SetLink(link, &agreed.profile.device);
-  greatest->resize(costs);
-  absl::StatusOr<Problem> problem = std::visit(
-      [&greatest](const auto& own) { return WithCosts(own, *greatest); }, mine->profile.problem);
-  if (!problem.ok()) return problem.status();
-  agreed.profile.problem = *std::move(problem);
-  return agreed;
+  absl::StatusOr<Profile> profile = AgreeOnCosts(agreement, mine->profile);
+  if (!profile.ok()) return profile.status();
+  const absl::StatusOr<Bytes> budget = ResolveBudget(*profile, mine->budget, options);
+  const absl::StatusOr<std::vector<int64_t>> least = GreatestOrFail(
+      agreement,
+      budget.ok() ? absl::StatusOr<std::vector<int64_t>>(std::vector<int64_t>{-budget->value()})
+                  : budget.status(),
+      /*count=*/1);
+  if (!least.ok()) return least.status();
+  return AgreedTerms{*std::move(profile), Bytes(-least->front())};
 }
 
 // "<status>,<source>,<profiled>,<for larger>,<profile wanted>,<revision>,<least budget>,<request time>,

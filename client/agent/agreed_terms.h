@@ -3,6 +3,8 @@
 #ifndef STOWAGE_CLIENT_AGENT_AGREED_TERMS_H_
 #define STOWAGE_CLIENT_AGENT_AGREED_TERMS_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "client/agent/plan_agreement.h"
 #include "client/rpc/plan_client.h"
+#include "solvers/model/budget.h"
 #include "solvers/model/digest.h"
 #include "solvers/model/problem.h"
 #include "solvers/model/units.h"
@@ -30,24 +33,39 @@ absl::StatusOr<std::string> BroadcastOrFail(PlanAgreement* agreement,
 absl::StatusOr<std::string> BroadcastFrom(PlanAgreement* agreement, int from,
                                           const std::string& mine);
 
+// Of each number the greatest of all ranks, where none has failed; else an error of all, as of GatherOrFail. All ranks have `count`
+// numbers. One exchange, two where a rank has failed.
+absl::StatusOr<std::vector<int64_t>> GreatestOrFail(
+    PlanAgreement* agreement, const absl::StatusOr<std::vector<int64_t>>& mine, size_t count);
+
 // OK where all ranks have the same; else an error of all: that of a rank that failed, as of GatherOrFail, or what `differs`
 // says of the first rank that has another one.
 absl::Status AgreeOnDigest(PlanAgreement* agreement, const absl::StatusOr<Digest>& mine,
                            const std::function<absl::Status(int rank)>& differs);
+
+// The first thing that ranks say in a call of all: which version each is (FAILED_PRECONDITION where they differ: what follows would be read
+// differently), and whether it lacks something: true where any does. An error of one rank is one of all, as of GatherOrFail.
+absl::StatusOr<bool> AgreeToBegin(PlanAgreement* agreement, const absl::StatusOr<bool>& lacks,
+                                  const std::string& version = kSolverVersion);
+
+// What one rank brings.
+struct OwnTerms {
+  Profile profile;
+  Budget budget;  // shares and the least are of what all ranks agree on
+};
 
 struct AgreedTerms {
   // This rank's, with the greatest costs (times, overheads) of all and the slowest link; without a link
   // unless all have one.
   Profile profile;
   Bytes budget;  // the least
-  // Of Stowage: ranks of different ones would read what they tell each other differently.
-  std::string version = kSolverVersion;
 };
 
 // All ranks at once, each with its own. FAILED_PRECONDITION if they train different things: their
-// structure, environment or version of Stowage differs.
+// structure or environment differs. `options`: those that ResolveBudget takes. Three exchanges.
 absl::StatusOr<AgreedTerms> AgreeOnTerms(PlanAgreement* agreement,
-                                         const absl::StatusOr<AgreedTerms>& mine);
+                                         const absl::StatusOr<OwnTerms>& mine,
+                                         const PlanOptions& options = {});
 
 // The bytes of `agreed`, and the times of `own`, which is of the same structure.
 absl::StatusOr<Problem> WithTimesOf(const Problem& own, const Problem& agreed);

@@ -47,8 +47,10 @@ BatchPlanner::BatchPlanner(const TrainedModel* model, PlanConnection* connection
                            const AgentOptions* options, EventSink* events)
     : model_(model), options_(options), events_(events), client_(connection, {options->plan, {}}) {}
 
-absl::Status BatchPlanner::Measure(const Batch& batch, const ProfileOptions& options,
+absl::Status BatchPlanner::Measure(const Batch& batch, ProfileOptions options,
                                    PlannedShape* shape) {
+  // Whether there are whole steps beside the passes depends on what memory is free, which other ranks may have less of.
+  if (options_->agreement != nullptr && may_communicate()) options.calibrate = false;
   const auto start = std::chrono::steady_clock::now();
   absl::StatusOr<stowage::Profile> profile = model_->Measure(batch, options);
   if (!profile.ok()) return profile.status();
@@ -97,23 +99,21 @@ const stowage::Profile* BatchPlanner::Shapes(const Batch& batch, PlannedShape* s
   return &*shape->shapes;
 }
 
-absl::Status BatchPlanner::EnsureBytes(const Batch& batch, PlannedShape* shape) {
+absl::Status BatchPlanner::EnsureBytes(const Batch& batch, PlannedShape* shape, bool anew) {
   WriteLinkIn(&shape->profile);
-  if (shape->profile) return absl::OkStatus();
+  if (shape->profile && !anew) return absl::OkStatus();
   ProfileOptions options = options_->profile;
   options.bytes_only = true;
   options.warmup = 0;
   return Measure(batch, options, shape);
 }
 
-absl::Status BatchPlanner::EnsureTimes(const Batch& batch, PlannedShape* shape) {
+absl::Status BatchPlanner::EnsureTimes(const Batch& batch, PlannedShape* shape, bool anew) {
   WriteLinkIn(&shape->profile);
-  if (shape->profile && shape->profile->cost_source == CostSource::kMeasured) {
-    return absl::OkStatus();
-  }
+  if (shape->has_times() && !anew) return absl::OkStatus();
   ProfileOptions options = options_->profile;
   options.repeats = options_->first_repeats;
-  if (shape->profile) options.warmup = 0;  // the pass for the bytes has done it
+  if (shape->profile && !anew) options.warmup = 0;  // the pass for the bytes has done it
   return Measure(batch, options, shape);
 }
 
@@ -225,8 +225,7 @@ absl::StatusOr<PreparedPlan> BatchPlanner::Prepare(absl::StatusOr<ClientPlan> an
   if (adopted.plan.status != PlanStatus::kFound) return prepared;
   adopted.digest = ScheduleDigest(adopted.plan.schedule);
   absl::StatusOr<std::unique_ptr<PlannedStep>> step =
-      model_->Prepare((shape.profile ? shape.profile : shape.shapes)->problem,
-                      adopted.plan.schedule, batch, options_->device);
+      model_->Prepare(shape.known().problem, adopted.plan.schedule, batch, options_->device);
   if (!step.ok()) return step.status();
   prepared.step = *std::move(step);
   return prepared;

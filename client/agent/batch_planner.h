@@ -58,6 +58,9 @@ class BatchPlanner {
   absl::StatusOr<PreparedPlan> PlanHere(const Batch& batch, const Budget& budget,
                                         PlannedShape* shape);
 
+  // See TrainedModel.
+  bool may_communicate() const { return model_->may_communicate(); }
+
   // What a server keeps the plans of this batch under.
   absl::StatusOr<PlanKey> KeyOf(const Batch& batch, PlannedShape* shape);
 
@@ -72,9 +75,9 @@ class BatchPlanner {
 
   // The parts of the above. What is known without having run anything; null if that does not do.
   const stowage::Profile* Shapes(const Batch& batch, PlannedShape* shape);
-  // Measures bytes, or times as well, unless that has been done.
-  absl::Status EnsureBytes(const Batch& batch, PlannedShape* shape);
-  absl::Status EnsureTimes(const Batch& batch, PlannedShape* shape);
+  // Measures bytes, or times as well, unless that has been done; `anew`: also then, as if nothing had been.
+  absl::Status EnsureBytes(const Batch& batch, PlannedShape* shape, bool anew = false);
+  absl::Status EnsureTimes(const Batch& batch, PlannedShape* shape, bool anew = false);
   // `refresh`: with a full profile in any case.
   absl::StatusOr<ClientPlan> Ask(ProfileSource* source, const Budget& budget, bool refresh);
   // Tells what the answer is, and makes it ready for steps. An error stays what it is.
@@ -84,7 +87,7 @@ class BatchPlanner {
  private:
   class Source;
 
-  absl::Status Measure(const Batch& batch, const ProfileOptions& options, PlannedShape* shape);
+  absl::Status Measure(const Batch& batch, ProfileOptions options, PlannedShape* shape);
   void CompareWithShapes(PlannedShape* shape);
   void WriteLinkIn(std::optional<stowage::Profile>* profile) const;
   void TellOf(const ClientPlan& answer, const PlannedShape& shape);

@@ -10,6 +10,15 @@
 #include "absl/strings/str_split.h"
 
 namespace stowage {
+namespace {
+
+const absl::Status& StatusOf(const absl::Status& status) { return status; }
+template <class T>
+const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
+  return result.status();
+}
+
+}  // namespace
 
 absl::StatusOr<std::string> PlanAgreement::Broadcast(const std::string& mine) {
   absl::StatusOr<std::vector<std::string>> all = Gather(rank() == 0 ? mine : "");
@@ -41,5 +50,33 @@ absl::Status PlanAgreement::Say(uint32_t) {
 }
 
 absl::StatusOr<uint32_t> PlanAgreement::Hear() { return Say(0); }
+
+template <class Exchange>
+auto FinalAgreement::Tried(const Exchange& exchange) -> decltype(exchange()) {
+  if (!status_.ok()) return status_;
+  auto result = exchange();
+  status_ = StatusOf(result);
+  return result;
+}
+
+absl::StatusOr<std::vector<std::string>> FinalAgreement::Gather(const std::string& mine) {
+  return Tried([&] { return inner_->Gather(mine); });
+}
+
+absl::StatusOr<std::string> FinalAgreement::Broadcast(const std::string& mine) {
+  return Tried([&] { return inner_->Broadcast(mine); });
+}
+
+absl::StatusOr<std::vector<int64_t>> FinalAgreement::Greatest(const std::vector<int64_t>& mine) {
+  return Tried([&] { return inner_->Greatest(mine); });
+}
+
+absl::Status FinalAgreement::Say(uint32_t word) {
+  return Tried([&] { return inner_->Say(word); });
+}
+
+absl::StatusOr<uint32_t> FinalAgreement::Hear() {
+  return Tried([&] { return inner_->Hear(); });
+}
 
 }  // namespace stowage

@@ -42,6 +42,31 @@ class PlanAgreement {
   virtual absl::StatusOr<uint32_t> Hear();
 };
 
+// Over another one, which outlives it: its first error is that of all further calls, of which the others hear nothing. A rank that
+// went on after it would answer in one exchange what another is asked in the next.
+class FinalAgreement : public PlanAgreement {
+ public:
+  explicit FinalAgreement(PlanAgreement* inner) : inner_(inner) {}
+
+  const absl::Status& status() const { return status_; }
+
+  int rank() const override { return inner_->rank(); }
+  int ranks() const override { return inner_->ranks(); }
+  absl::StatusOr<std::vector<std::string>> Gather(const std::string& mine) override;
+  absl::StatusOr<std::string> Broadcast(const std::string& mine) override;
+  absl::StatusOr<std::vector<int64_t>> Greatest(const std::vector<int64_t>& mine) override;
+  bool votes() const override { return inner_->votes(); }
+  absl::Status Say(uint32_t word) override;
+  absl::StatusOr<uint32_t> Hear() override;
+
+ private:
+  template <class Exchange>
+  auto Tried(const Exchange& exchange) -> decltype(exchange());
+
+  PlanAgreement* const inner_;
+  absl::Status status_;
+};
+
 struct FolderAgreementOptions {
   // Seen by all ranks; a new one for each start of the job.
   std::string folder;

@@ -23,10 +23,10 @@ PlannedShape* PlanTable::FindOrAdd(const BatchSignature& signature) {
   return &shapes_.front();
 }
 
-PlannedShape* PlanTable::Larger(const BatchSignature& signature) {
+PlannedShape* PlanTable::Larger(const BatchSignature& signature, bool fails) {
   PlannedShape* best = nullptr;
   for (PlannedShape& shape : shapes_) {
-    if (shape.step == nullptr || shape.fails() || shape.signature == signature ||
+    if (shape.step == nullptr || shape.fails() != fails || shape.signature == signature ||
         !signature.FitsInto(shape.signature)) {
       continue;
     }
@@ -38,14 +38,12 @@ PlannedShape* PlanTable::Larger(const BatchSignature& signature) {
   return best;
 }
 
-const PendingReplan* PlanTable::MostPressing() const {
-  const PendingReplan* most = nullptr;
+std::vector<const PendingReplan*> PlanTable::Pending() const {
+  std::vector<const PendingReplan*> pending;
   for (const PlannedShape& shape : shapes_) {
-    if (shape.pending && (most == nullptr || shape.pending->reason > most->reason)) {
-      most = &*shape.pending;
-    }
+    if (shape.pending) pending.push_back(&*shape.pending);
   }
-  return most;
+  return pending;
 }
 
 std::vector<PlannedShape*> PlanTable::BeyondHostMemory(Bytes limit) {

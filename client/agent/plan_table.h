@@ -34,6 +34,10 @@ struct PlannedShape {
   // Whether steps by its plan do, until it is replaced.
   bool fails() const { return pending && StopsSteps(pending->reason); }
 
+  bool has_times() const { return profile && profile->cost_source == CostSource::kMeasured; }
+  // Of a shape that was planned for.
+  const Profile& known() const { return profile ? *profile : *shapes; }
+
   BatchSignature signature;
   std::optional<Profile> profile;      // absent until it is measured
   std::optional<Profile> shapes;       // told from shapes; absent when it is measured
@@ -61,13 +65,12 @@ class PlanTable {
   PlannedShape* Find(const BatchSignature& signature);
   PlannedShape* FindOrAdd(const BatchSignature& signature);
 
-  // The shape that this one fits into and that has a plan to step by, none that is to be replaced because
-  // steps by it fail; of several the one that takes the least memory. Null if there is none. Not the shape
-  // itself.
-  PlannedShape* Larger(const BatchSignature& signature);
+  // The shape that this one fits into and that has a plan to step by, `fails`: one that is to be replaced because steps by it fail, else
+  // none of those; of several the one that takes the least memory. Null if there is none. Not the shape itself.
+  PlannedShape* Larger(const BatchSignature& signature, bool fails = false);
 
-  // Of all that is pending the one with the last of the reasons; null: nothing is. O(capacity).
-  const PendingReplan* MostPressing() const;
+  // All that is pending. O(capacity).
+  std::vector<const PendingReplan*> Pending() const;
 
   // Those whose plans take more host memory than that and are not known to fail. O(capacity).
   std::vector<PlannedShape*> BeyondHostMemory(Bytes limit);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "client/agent/device_link.h"
 #include "solvers/model/canonical.h"
 #include "solvers/model/digest.h"
 #include "solvers/model/units.h"
@@ -14,11 +15,13 @@ namespace stowage {
 
 struct PlanToken {
   PlanKey key;
-  Digest plan;   // ScheduleDigest
-  Bytes budget;  // that it was planned for
+  Digest plan;                         // ScheduleDigest
+  Bytes budget;                        // that it was planned for
+  Bytes host_memory = kAllHostMemory;  // that plans might use
 };
 
-// "stowage-plan-1:<encoding version>:<key>:<plan>:<bytes>", digests in hexadecimal.
+// "stowage-plan-1:<encoding version>:<key>:<plan>:<bytes>", digests in hexadecimal; where host memory is limited ":<bytes>" of it
+// behind that, which versions up to 0.1.7 refuse.
 std::string ToString(const PlanToken& token);
 
 // INVALID_ARGUMENT made by FieldError for anything that ToString does not write.

@@ -146,7 +146,7 @@ absl::StatusOr<ClientPlan> PlanClient::Compute(ProfileSource* source, const Budg
   const CallOptions rest = Later(call, start);
 
   // Resolved anew: a timed profile has seen more runs, and its overheads are the largest of them.
-  const absl::StatusOr<Bytes> bytes = Resolve(**profile, budget, rest);
+  const absl::StatusOr<Bytes> bytes = Resolve(**profile, source->BudgetNow(budget), rest);
   if (!bytes.ok()) return bytes.status();
   const Clock::time_point asked = Clock::now();
   absl::StatusOr<PlanReply> reply = connection_->ComputePlan(**profile, *bytes, Key(rest), rest);

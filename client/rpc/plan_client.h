@@ -42,6 +42,9 @@ class ProfileSource {
 
   // With times, measured now unless that has been done. Of the same structure: it has the same key.
   virtual absl::StatusOr<const Profile*> Full() = 0;
+
+  // What is asked for, once Full has been: here what was.
+  virtual Budget BudgetNow(const Budget& asked) { return asked; }
 };
 
 struct PlanClientOptions {

@@ -36,7 +36,7 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-AgreedTerms TermsOf(int rank, int stages) {
+OwnTerms TermsOf(int rank, int stages) {
   ChainSpec spec;
   spec.name = "many";
   spec.input = Bytes(1 << 20);
@@ -68,7 +68,8 @@ ClientPlan AnswerFor(const AgreedTerms& terms) {
 }
 
 // What AgreedPlanner has the ranks say and do, planning and measuring left out.
-bool Agree(PlanAgreement* agreement, const AgreedTerms& mine, const std::string& answer) {
+bool Agree(PlanAgreement* agreement, const OwnTerms& mine, const std::string& answer) {
+  if (!AgreeToBegin(agreement, false).ok()) return false;
   const auto terms = AgreeOnTerms(agreement, mine);
   if (!terms.ok()) return false;
   const auto said = BroadcastOrFail(agreement, answer);
@@ -88,7 +89,7 @@ std::vector<double> TimesOf(int ranks, int stages, int rounds, const std::string
   }
   OnGlooRanks(ranks, [&](int rank, Group group) {
     const auto agreement = MakeGroupAgreement(std::move(group)).value();
-    const AgreedTerms mine = TermsOf(rank, stages);
+    const OwnTerms mine = TermsOf(rank, stages);
     for (int round = -1; round < rounds; ++round) {  // once to connect
       if (!agreement->Greatest({round}).ok()) std::abort();
       const Clock::time_point start = Clock::now();
@@ -172,16 +173,17 @@ class SimulatedGroup {
 };
 
 double Simulated(int ranks, double added_s, int stages, size_t answer_bytes, double work_s) {
-  const std::vector<double> head = LatenciesOf(12);
+  const std::vector<double> few = LatenciesOf(2);
+  const std::vector<double> head = LatenciesOf(9);
   const std::vector<double> costs = LatenciesOf(7 * (stages + 1) + 6);
   const std::vector<double> answer = LatenciesOf(static_cast<int64_t>(answer_bytes / 8) + 1);
   SimulatedGroup group(ranks, added_s);
   group.Work(work_s);
-  for (const auto* const latencies : {&head, &costs}) {
+  for (const auto* const latencies : {&head, &head, &costs, &few}) {
     group.Up(*latencies);
     group.Down(*latencies);
   }
-  group.Down(head);  // of the answer's length
+  group.Down(few);  // of the answer's length
   group.Down(answer);
   group.Up(head);
   group.Down(head);
@@ -198,8 +200,7 @@ int Main(int argc, char** argv) {
   const int simulated = argument(4, 10000);
   const int added_us = argument(5, 50);
   at::set_num_threads(1);
-  const AgreedTerms terms = TermsOf(0, stages);
-  AgreedTerms agreed = terms;
+  AgreedTerms agreed{TermsOf(0, stages).profile, Bytes(0)};
   OnGlooRanks(ranks, [&](int rank, Group group) {
     const auto agreement = MakeGroupAgreement(std::move(group)).value();
     const auto all = AgreeOnTerms(agreement.get(), TermsOf(rank, stages));

@@ -139,10 +139,19 @@ TEST(PlanToken, IsReadAsItWasWritten) {
   EXPECT_EQ(read->key, token.key);
   EXPECT_EQ(read->plan, token.plan);
   EXPECT_EQ(read->budget, token.budget);
+  EXPECT_EQ(read->host_memory, kAllHostMemory);
+  for (const int64_t limit : {int64_t{0}, int64_t{4096}}) {
+    token.host_memory = Bytes(limit);
+    const auto limited = ParsePlanToken(ToString(token));
+    ASSERT_TRUE(limited.ok()) << limited.status();
+    EXPECT_EQ(limited->host_memory, token.host_memory);
+    EXPECT_EQ(limited->budget, token.budget);
+  }
   std::string upper = text;
   upper[20] = 'G';
-  for (const std::string& bad : {std::string(), text + ":", text.substr(1), upper, text + "x",
-                                 text.substr(0, text.rfind(':') + 1) + "-5"}) {
+  for (const std::string& bad :
+       {std::string(), text + ":", text.substr(1), upper, text + "x",
+        text.substr(0, text.rfind(':') + 1) + "-5", text + ":-1", text + ":1:1"}) {
     EXPECT_EQ(ParsePlanToken(bad).status().code(), absl::StatusCode::kInvalidArgument) << bad;
   }
 }

@@ -95,7 +95,7 @@ TEST_F(AgentRanksTest, TermsAreTheLeastBudgetAndTheGreatestCosts) {
     spec.stages[static_cast<size_t>(rank)].backward_time = Nanos(9000000);
     spec.stages[3].backward_overhead = Bytes(10 * rank);
     profile.problem = *Chain::Create(spec);
-    agreed[rank] = AgreeOnTerms(agreement->get(), AgreedTerms{profile, Bytes(1000 - rank)});
+    agreed[rank] = AgreeOnTerms(agreement->get(), OwnTerms{profile, Bytes(1000 - rank)});
   });
   for (const absl::StatusOr<AgreedTerms>& terms : agreed) {
     ASSERT_TRUE(terms.ok()) << terms.status();
@@ -123,7 +123,7 @@ TEST_F(AgentRanksTest, RecomputesStopEarlyIfTheyDoOnAllRanks) {
     spec.stages[2].recompute_saving_time = Nanos(0);
     if (rank > 0) spec.stages[2].recompute_saving_overhead = Bytes(1);
     profile.problem = *Chain::Create(spec);
-    agreed[rank] = AgreeOnTerms(agreement->get(), AgreedTerms{profile, Bytes(1000)});
+    agreed[rank] = AgreeOnTerms(agreement->get(), OwnTerms{profile, Bytes(1000)});
   });
   for (const absl::StatusOr<AgreedTerms>& terms : agreed) {
     ASSERT_TRUE(terms.ok()) << terms.status();
@@ -153,7 +153,7 @@ TEST_F(AgentRanksTest, TheLinkIsTheSlowestOfAllIfAllHaveOne) {
       device.to_device_latency = Nanos(200 - rank);
       device.duplex = rank == 1 ? Duplex::kHalf : Duplex::kFull;
       device.host_memory = Bytes(all || rank != 2 ? 5000 + rank : 0);
-      agreed[rank] = AgreeOnTerms(agreement->get(), AgreedTerms{profile, Bytes(1000)});
+      agreed[rank] = AgreeOnTerms(agreement->get(), OwnTerms{profile, Bytes(1000)});
     });
     for (const absl::StatusOr<AgreedTerms>& terms : agreed) {
       ASSERT_TRUE(terms.ok()) << terms.status();
@@ -189,7 +189,7 @@ TEST_F(AgentRanksTest, TermsOfGraphsKeepTheirStructure) {
     own.vertices[1].forward_time = Nanos(rank);
     const Profile measured{"g", Device(), *Graph::Create(own), CostSource::kMeasured};
     const auto agreement = Join(rank);
-    const auto terms = AgreeOnTerms(agreement->get(), AgreedTerms{measured, Bytes(100)});
+    const auto terms = AgreeOnTerms(agreement->get(), OwnTerms{measured, Bytes(100)});
     result[rank] = terms.status();
     if (!terms.ok()) return;
     EXPECT_EQ(std::get<Graph>(terms->profile.problem).vertex(1).forward_time, Nanos(kRanks - 1));
@@ -320,6 +320,114 @@ TEST_F(AgentRanksTest, AnErrorOfOneIsAnErrorOfAll) {
   });
 }
 
+// Each has its own workspaces, and the plan is to hold for all of them.
+TEST_F(AgentRanksTest, TheLeastAndSharesAreOfWhatAllTake) {
+  for (const Budget& budget : {Budget(LeastBudget{}), Budget(ShareOfStoreAll{0.7})}) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    service_.kept.clear();
+    Bytes budgets[kRanks];
+    const auto overheads = [](int rank, ChainSpec* spec) {
+      for (int r = 0; r < kRanks; ++r) {
+        if (rank != r && rank != kRanks) continue;
+        spec->stages[static_cast<size_t>(2 * r)].backward_overhead = Bytes(5000 + r);
+      }
+    };
+    OnAllRanks([&](int rank) {
+      worlds_[rank].costs = [&, rank](ChainSpec* spec) { overheads(rank, spec); };
+      auto agent = MakeAgent(rank);
+      const auto plan = agent->Plan(FakeBatch(4), budget);
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      ASSERT_EQ(plan->plan.status, PlanStatus::kFound);
+      EXPECT_TRUE(agent->Step(FakeBatch(4)).ok());
+      budgets[rank] = plan->plan.budget;
+    });
+    Profile of_all = FakeProfile(FakeBatch(4), CostSource::kMeasured);
+    ChainSpec spec = std::get<Chain>(of_all.problem).spec();
+    overheads(kRanks, &spec);
+    of_all.problem = Chain::Create(std::move(spec)).value();
+    PlanOptions options;
+    options.recompute_only = true;
+    const Bytes expected = ResolveBudget(of_all, budget, options).value();
+    for (const Bytes& of_rank : budgets) EXPECT_EQ(of_rank, expected);
+  }
+}
+
+// The others are told at once, and do not wait until nobody comes.
+TEST_F(AgentRanksTest, ARankThatCannotComeSoFarTellsTheOthers) {
+  using Call = std::function<absl::Status(Agent*)>;
+  const Call plans = [](Agent* agent) {
+    return agent->Plan(FakeBatch(4), ShareOfStoreAll{0.7}).status();
+  };
+  const std::pair<Call, absl::StatusCode> cases[] = {
+      {[](Agent* agent) { return agent->Resume("nonsense", FakeBatch(4)).status(); },
+       absl::StatusCode::kInvalidArgument},
+      {[](Agent* agent) { return agent->Plan(FakeBatch(4)).status(); },
+       absl::StatusCode::kFailedPrecondition},
+  };
+  for (const auto& [fails, code] : cases) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    service_.kept.clear();
+    OnAllRanks([&, &fails = fails, &code = code](int rank) {
+      auto agent = MakeAgent(rank);
+      const absl::Status status = rank == 1 ? fails(agent.get()) : plans(agent.get());
+      EXPECT_EQ(status.code(), rank == 1 ? code : absl::StatusCode::kInternal) << status;
+      if (rank != 1) {
+        EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1 failed"));
+      }
+      // Nobody has gone out of step: the next call of all is one again.
+      EXPECT_TRUE(plans(agent.get()).ok());
+    });
+  }
+  for (const int profiles : profiles_) EXPECT_EQ(profiles, 4) << "of the calls of all alone";
+}
+
+// The job starts again with one rank less: all have the token that one of those before has kept.
+TEST_F(AgentRanksTest, ATokenIsGoodForAnotherNumberOfRanks) {
+  std::string token;
+  OnAllRanks([&](int rank) {
+    auto agent = MakeAgent(rank);
+    ASSERT_TRUE(agent->Plan(FakeBatch(4), ShareOfStoreAll{0.7}).ok());
+    ASSERT_TRUE(agent->Step(FakeBatch(4)).ok());
+    const std::string own = agent->Token();
+    // Steps by it, too.
+    ASSERT_TRUE(agent->Step(FakeBatch(2)).ok());
+    EXPECT_EQ(agent->Token(), own);
+    if (rank == 2) token = own;
+  });
+  ASSERT_NE(token, "");
+  std::filesystem::remove_all(folder_);
+  std::filesystem::create_directories(folder_);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kRanks - 1; ++rank) {
+    threads.emplace_back([&, rank] {
+      auto agent = MakeAgent(
+          rank, MakeFolderAgreement({folder_, rank, kRanks - 1, std::chrono::seconds(20)}).value());
+      const auto plan = agent->Resume(token, FakeBatch(4));
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      EXPECT_EQ(agent->Token(), token);
+      EXPECT_TRUE(agent->Step(FakeBatch(4)).ok());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(service_.computed, 1);
+}
+
+TEST_F(AgentRanksTest, OneReportsForAll) {
+  OnAllRanks([&](int rank) {
+    AgentOptions options;
+    options.agreement = *Join(rank);
+    options.profile.meter = &worlds_[rank].meter;
+    options.report_after = 2;
+    Agent agent(std::make_unique<FakeModel>(&worlds_[rank]), service_.Connect(), options);
+    ASSERT_TRUE(agent.Plan(FakeBatch(4), ShareOfStoreAll{0.7}).ok());
+    for (int step = 0; step < 4; ++step) EXPECT_TRUE(agent.Step(FakeBatch(4)).ok());
+    EXPECT_EQ(agent.events().of<ReportSentEvent>(), rank == 0 ? 1 : 0);
+  });
+  EXPECT_EQ(service_.reports.size(), 1u);
+}
+
 TEST_F(AgentRanksTest, RanksThatTrainDifferentThingsAreTold) {
   OnAllRanks([&](int rank) {
     auto agent = MakeAgent(rank);
@@ -334,13 +442,23 @@ TEST_F(AgentRanksTest, RanksOfDifferentVersionsAreTold) {
     std::filesystem::create_directories(folder_);
     OnAllRanks([&](int rank) {
       const auto agreement = Join(rank);
-      AgreedTerms terms{FakeProfile(FakeBatch(4), CostSource::kMeasured), Bytes(1000)};
-      if (rank == other) terms.version = "0.0.1";
-      const absl::Status status = AgreeOnTerms(agreement->get(), terms).status();
+      const std::string version = rank == other ? "0.0.1" : kSolverVersion;
+      const absl::Status status = AgreeToBegin(agreement->get(), false, version).status();
       EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
       EXPECT_THAT(std::string(status.message()), HasSubstr("another version of Stowage"));
     });
   }
+}
+
+TEST_F(AgentRanksTest, WhatOneLacksAllHearOf) {
+  OnAllRanks([&](int rank) {
+    const auto agreement = Join(rank);
+    for (int lacking = -1; lacking < kRanks; ++lacking) {
+      const auto some_lack = AgreeToBegin(agreement->get(), rank == lacking);
+      ASSERT_TRUE(some_lack.ok()) << some_lack.status();
+      EXPECT_EQ(*some_lack, lacking >= 0);
+    }
+  });
 }
 
 // One rank runs out of memory: all go on by a smaller plan, from the same step on.
@@ -400,6 +518,65 @@ TEST_F(AgentRanksTest, AShapeThatIsToBePlannedAgainServesSmallerOnesMeanwhile) {
     const absl::StatusOr<StepReport> smaller = agent->Step(FakeBatch(2));
     EXPECT_TRUE(smaller.ok()) << smaller.status();
     EXPECT_EQ(agent->steps().by_larger, 1);
+  });
+}
+
+// Nor is a lack of memory: until all have planned again for the larger shape, a smaller batch is no reason to plan alone.
+TEST_F(AgentRanksTest, AShapeThatFailsServesSmallerOnesMeanwhile) {
+  OnAllRanks([&](int rank) {
+    auto agent = MakeAgent(rank);
+    const auto plan = agent->Plan(FakeBatch(4), ShareOfStoreAll{1.0});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    if (rank == 1) worlds_[1].room = Bytes(plan->plan.prediction.peak.value() * 85 / 100);
+    const int before = profiles_[rank];
+    EXPECT_TRUE(agent->Step(FakeBatch(4)).ok());
+    for (int step = 0; step < 4; ++step) {
+      const absl::StatusOr<StepReport> smaller = agent->Step(FakeBatch(2));
+      EXPECT_TRUE(smaller.ok()) << rank << " " << step << smaller.status();
+    }
+    EXPECT_EQ(profiles_[rank], before);
+    EXPECT_EQ(agent->steps().finished, rank == 1 ? 5 : 0);
+    // If the larger one does not come again, there is no plan that all have.
+    EXPECT_TRUE(agent->Step(FakeBatch(2)).ok());
+    EXPECT_EQ(profiles_[rank] > before, rank == 1);
+  });
+}
+
+// Shapes that come in turn, and looks that always meet the same one of them, were they equally far apart.
+TEST_F(AgentRanksTest, AWishIsMetWhateverShapesComeInTurn) {
+  for (const int in_turn : {2, 3, 4, 5, 7}) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    OnAllRanks([&](int rank) {
+      worlds_[rank].room = Bytes(int64_t{1} << 40);
+      auto agent = MakeAgent(rank);
+      ASSERT_TRUE(agent->Plan(FakeBatch(2), ShareOfStoreAll{1.0}).ok());
+      const auto plan = agent->Plan(FakeBatch(4), ShareOfStoreAll{1.0});
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      if (rank == 1) worlds_[1].room = Bytes(plan->plan.prediction.peak.value() * 85 / 100);
+      for (int step = 0; step < 150; ++step) {
+        const int64_t size = step % in_turn == 0 ? 4 : 2;
+        ASSERT_TRUE(agent->Step(FakeBatch(size)).ok()) << rank << " " << step;
+      }
+      EXPECT_LT(agent->steps().finished, 150 / in_turn);
+      EXPECT_EQ(agent->events().of<AdoptedEvent>(), 3) << in_turn;
+    });
+  }
+}
+
+// What was planned for one shape is no limit for another, but by the memory that ran out.
+TEST_F(AgentRanksTest, DriftLeavesEachShapeItsBudget) {
+  OnAllRanks([&](int rank) {
+    auto agent = MakeAgent(rank);
+    const auto large = agent->Plan(FakeBatch(6), ShareOfStoreAll{0.7});
+    const auto small = agent->Plan(FakeBatch(4), ShareOfStoreAll{0.6});
+    ASSERT_TRUE(large.ok() && small.ok());
+    ASSERT_LT(small->plan.budget, large->plan.budget);
+    worlds_[rank].slower = 2;
+    for (int step = 0; step < 9; ++step) ASSERT_TRUE(agent->Step(FakeBatch(6)).ok());
+    EXPECT_EQ(agent->events().of<ReplanEvent>(), 1);
+    EXPECT_EQ(agent->events().of<AdoptedEvent>(), 3);
+    EXPECT_EQ(agent->memory().budget, large->plan.budget);
   });
 }
 
@@ -535,6 +712,38 @@ TEST_F(AgentRanksTest, NoRankMeasuresAloneWhatMayCommunicate) {
     }
     EXPECT_TRUE(agent->Step(FakeBatch(4)).ok());
     EXPECT_TRUE(agent->Plan(FakeBatch(6), ShareOfStoreAll{0.9}).ok());
+  });
+}
+
+// One rank has kept its profile of before.
+TEST_F(AgentRanksTest, AllRanksMeasureWhatMayCommunicateOrNone) {
+  OnAllRanks([&](int rank) {
+    worlds_[rank].communicates = true;
+    auto agent = MakeAgent(rank);
+    if (rank == 1) {
+      const Profile kept = FakeProfile(FakeBatch(4), CostSource::kMeasured);
+      ASSERT_TRUE(agent->UseProfile(FakeBatch(4), kept).ok());
+    }
+    ASSERT_TRUE(agent->Plan(FakeBatch(4), ShareOfStoreAll{0.7}).ok());
+  });
+  for (const FakeWorld& world : worlds_) EXPECT_EQ(world.measured, worlds_[0].measured);
+}
+
+// Ending the step by another plan would begin with its first forward, for which nobody else comes.
+TEST_F(AgentRanksTest, AStepThatHasCommunicatedIsNotBegunAgain) {
+  OnAllRanks([&](int rank) {
+    worlds_[rank].communicates = true;
+    worlds_[rank].costs = [](ChainSpec* spec) { spec->stages[2].must_keep = true; };
+    auto agent = MakeAgent(rank);
+    const auto plan = agent->Plan(FakeBatch(4), ShareOfStoreAll{1.0});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    for (const size_t failed_at : {size_t{1}, size_t{2}, size_t{9}}) {
+      worlds_[rank].room = Bytes(plan->plan.prediction.peak.value() * 85 / 100);
+      worlds_[rank].failed_at = failed_at;
+      const absl::Status status = agent->Step(FakeBatch(4)).status();
+      EXPECT_EQ(status.ok(), failed_at < 2) << rank << " " << failed_at << status;
+    }
+    EXPECT_EQ(agent->steps().finished, 1);
   });
 }
 

@@ -49,7 +49,9 @@ class FakeStep : public PlannedStep {
     if (predicted_.peak > world_->room) {
       // The batch was there before the step.
       world_->meter.highest = world_->room - InputBytes(batch);
-      return absl::ResourceExhaustedError("the device is full");
+      absl::Status full = absl::ResourceExhaustedError("the device is full");
+      if (!world_->failed_at) return full;
+      return Failed(StepFault::kDeviceMemory, std::move(full), *world_->failed_at);
     }
     ++world_->planned_steps;
     StepReport report;
@@ -63,9 +65,10 @@ class FakeStep : public PlannedStep {
   }
 
  private:
-  static absl::Status Failed(StepFault fault, absl::Status status) {
+  static absl::Status Failed(StepFault fault, absl::Status status, size_t instruction = 0) {
     StepFailure failure;
     failure.fault = fault;
+    failure.instruction = instruction;
     SetStepFailure(failure, &status);
     return status;
   }

@@ -3,11 +3,13 @@
 #ifndef STOWAGE_TESTS_CLIENT_AGENT_FAKE_TRAINING_H_
 #define STOWAGE_TESTS_CLIENT_AGENT_FAKE_TRAINING_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "client/agent/batch.h"
@@ -31,6 +33,7 @@ class FakeMeter : public MemoryMeter {
 struct FakeWorld {
   FakeMeter meter;
   Bytes room{int64_t{1} << 40};
+  std::optional<size_t> failed_at;  // the instruction for which there was none, if steps tell
   Bytes host_room{int64_t{1} << 40};
   bool immovable = false;     // what its steps hold
   bool communicates = false;  // may

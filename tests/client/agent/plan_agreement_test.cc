@@ -216,6 +216,38 @@ std::vector<Way> Ways() {
 INSTANTIATE_TEST_SUITE_P(Ways, PlanAgreementTest, ::testing::ValuesIn(Ways()),
                          [](const auto& way) { return std::string(way.param.name); });
 
+// Fails once, then would do.
+class FailsOnce : public PlanAgreement {
+ public:
+  int rank() const override { return 1; }
+  int ranks() const override { return 2; }
+  absl::StatusOr<std::vector<std::string>> Gather(const std::string& mine) override {
+    ++calls;
+    if (calls == 2) return absl::DeadlineExceededError("rank 0 has not come");
+    return std::vector<std::string>{"zero", mine};
+  }
+  int calls = 0;
+};
+
+// The others wait in an exchange that this rank has given up: what it says next would be taken for its part in that.
+TEST(FinalAgreement, SaysNothingAfterAnError) {
+  FailsOnce inner;
+  FinalAgreement agreement(&inner);
+  EXPECT_EQ(agreement.rank(), 1);
+  EXPECT_EQ(agreement.ranks(), 2);
+  EXPECT_FALSE(agreement.votes());
+  EXPECT_THAT(*agreement.Gather("one"), ElementsAre("zero", "one"));
+  EXPECT_TRUE(agreement.status().ok());
+  const absl::Status first = agreement.Broadcast("").status();
+  EXPECT_EQ(first.code(), absl::StatusCode::kDeadlineExceeded);
+  for (const absl::Status& later :
+       {agreement.Gather("").status(), agreement.Greatest({1}).status(), agreement.Say(1),
+        agreement.Hear().status(), agreement.status()}) {
+    EXPECT_EQ(later, first);
+  }
+  EXPECT_EQ(inner.calls, 2);
+}
+
 TEST(FolderAgreement, WantsAFolder) {
   const TemporaryFolder folder;
   EXPECT_EQ(MakeFolderAgreement({folder / "none", 0, 1}).status().code(),

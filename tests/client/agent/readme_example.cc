@@ -1,5 +1,4 @@
 // The example of the README, as a program: readme_shows_example holds the block between the marks against it.
-#include <iostream>
 // README begins
 #include <torch/torch.h>
 
@@ -29,11 +28,6 @@ int main() {
   if (!plan.ok()) return 1;  // plan.status() says why
   // Loss, time and peak of the step; the gradients are in the parameters.
   auto step = agent.Step(input, target);
-  // README ends
-  if (!step.ok()) {
-    std::cerr << step.status() << "\n";
-    return 1;
-  }
-  std::cout << "peak " << step->peak.value() << " within " << plan->plan.budget.value() << "\n";
-  return step->peak <= plan->plan.budget && step->recomputed_forwards > 0 ? 0 : 1;
+  return step.ok() && step->peak <= plan->plan.budget ? 0 : 1;
 }
+// README ends
