@@ -32,8 +32,8 @@ DrainResult Drain(std::chrono::nanoseconds timeout, int64_t ended_before, RpcSer
   Clock::time_point last_open = Clock::now();
   while (ended.wait_for(std::chrono::milliseconds(10)) == std::future_status::timeout &&
          Clock::now() < deadline) {
-    if (planning->open_calls() > 0) last_open = Clock::now();
-    // What is left waits for no plan: a watch of health, say.
+    if (planning->open_calls() > 0 || planning->tasks() > 0) last_open = Clock::now();
+    // What is left waits for nothing here: a watch of health, say.
     if (Clock::now() > last_open + kHandOver) break;
   }
   // A call that gRPC has answered is counted a moment later: not abandoned.

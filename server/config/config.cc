@@ -102,7 +102,8 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(const ConfigSources& sources) {
 Bytes PlannedMemory(const ServerConfig& config) {
   const Bytes requests = config.planning.request_bytes + config.planning.request_reserve;
   return config.planning.solver_memory + config.store.memory_bytes +
-         Bytes(static_cast<int64_t>(kMemoryPerRequestByte) * requests.value());
+         Bytes(static_cast<int64_t>(kMemoryPerRequestByte) * requests.value()) +
+         Bytes(static_cast<int64_t>(config.rpc.transport_bytes));
 }
 
 }  // namespace stowage

@@ -150,7 +150,9 @@ std::shared_ptr<const PlanEntry> ApplyDecisions(const KeyDecisions& decisions,
     if (decision.kind == DecisionKind::kFreeze) ApplyFreeze(decision, &applied);
     if (decision.kind == DecisionKind::kBudget) ApplyBudget(decision, &applied);
   }
-  if (there && IsAsBefore(applied, *entry)) return entry;
+  const bool of_edition = there && entry->edition == decisions.edition;
+  if (of_edition && IsAsBefore(applied, *entry)) return entry;
+  applied.edition = decisions.edition;
   return std::make_shared<const PlanEntry>(std::move(applied));
 }
 

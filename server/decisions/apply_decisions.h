@@ -8,7 +8,7 @@
 
 namespace stowage {
 
-// `entry` itself where it is as was decided. Null: there is none (`entry` is null, or is over because
+// `entry` itself where it is as was decided, and of the same edition. Null: there is none (`entry` is null, or is over because
 // of a deletion) and nothing that was decided says what it would have to be.
 // - Frozen: the plans and the reference of when it was frozen, with the reports that came since.
 // - Pinned: that schedule, as that revision, serves its budget; it is put back where a copy lacks it,

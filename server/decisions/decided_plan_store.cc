@@ -10,6 +10,13 @@ namespace {
 // Of keys with decisions; made anew where there are more.
 constexpr size_t kMostGiven = 256;
 
+std::shared_ptr<const PlanEntry> WithoutEdition(const std::shared_ptr<const PlanEntry>& entry) {
+  if (entry->edition == 0) return entry;
+  PlanEntry plain = *entry;
+  plain.edition = 0;
+  return std::make_shared<const PlanEntry>(std::move(plain));
+}
+
 }  // namespace
 
 DecidedPlanStore::DecidedPlanStore(std::unique_ptr<PlanStore> tiers,
@@ -71,7 +78,8 @@ std::optional<std::shared_ptr<const PlanEntry>> DecidedPlanStore::GetNow(const P
 }
 
 absl::Status DecidedPlanStore::Write(const PlanKey& key, int64_t read,
-                                     const std::shared_ptr<const PlanEntry>& entry) {
+                                     const std::shared_ptr<const PlanEntry>& decided) {
+  const std::shared_ptr<const PlanEntry> entry = WithoutEdition(decided);
   absl::Status written = tiers_->Replace(key, read, entry, Durability::kBestEffort);
   const int64_t deleted_up_to = DeletedUpTo(key);
   if (read != 0 || !absl::IsAborted(written) || deleted_up_to == 0) return written;
@@ -90,11 +98,16 @@ absl::Status DecidedPlanStore::Replace(const PlanKey& key, int64_t read,
 absl::Status DecidedPlanStore::Decide(const PlanKey& key, int64_t read,
                                       const std::shared_ptr<const PlanEntry>& entry) {
   const std::shared_ptr<const PlanEntry> now = Get(key, Access::kUpdate);
-  if ((now ? now->generation : 0) != read) return StaleGenerationError();
+  // What others have decided since changes no generation.
+  if ((now ? now->generation : 0) != read || (now ? now->edition : 0) != entry->edition) {
+    return StaleGenerationError();
+  }
   std::vector<Decision> made;
   if (now) made = DecisionsBetween(*now, *entry);
-  if (made.empty()) return tiers_->Replace(key, read, entry, Durability::kRequired);
-  const absl::Status decided = book_->Decide(key, std::move(made));
+  if (made.empty()) {
+    return tiers_->Replace(key, read, WithoutEdition(entry), Durability::kRequired);
+  }
+  const absl::Status decided = book_->Decide(key, entry->edition, std::move(made));
   if (!decided.ok()) return decided;
   // Tiers that have it as decided serve servers of versions that know no decisions.
   Write(key, read, entry).IgnoreError();
@@ -107,13 +120,28 @@ absl::Status DecidedPlanStore::Put(const PlanKey& key, std::shared_ptr<const Pla
 }
 
 absl::StatusOr<bool> DecidedPlanStore::Erase(const PlanKey& key) {
-  const PlanAnswer there = Look(key, Access::kUpdate);
-  if (!there.entry && there.absence == Absence::kFailed) {
-    return absl::UnavailableError("a tier does not say whether there is something");
+  constexpr int kAttempts = 3;
+  absl::StatusOr<bool> erased = StaleGenerationError();
+  for (int attempt = 0; attempt < kAttempts && absl::IsAborted(erased.status()); ++attempt) {
+    const PlanAnswer there = Look(key, Access::kUpdate);
+    if (!there.entry && there.absence == Absence::kFailed) {
+      return absl::UnavailableError("a tier does not say whether there is something");
+    }
+    if (!there.entry) return false;
+    erased = EraseUpTo(key, *there.entry);
   }
-  if (!there.entry) return false;
+  return erased;
+}
+
+absl::StatusOr<bool> DecidedPlanStore::EraseRead(const PlanKey& key, const PlanEntry& read) {
+  const std::shared_ptr<const PlanEntry> now = Get(key, Access::kUpdate);
+  if (!now || now->generation != read.generation) return StaleGenerationError();
+  return EraseUpTo(key, read);
+}
+
+absl::StatusOr<bool> DecidedPlanStore::EraseUpTo(const PlanKey& key, const PlanEntry& read) {
   const absl::Status decided =
-      book_->Decide(key, {DeletionOf(there.entry->generation, DeletedUpTo(key))});
+      book_->Decide(key, read.edition, {DeletionOf(read.generation, DeletedUpTo(key))});
   if (!decided.ok()) return decided;
   // Where it stays it is over.
   tiers_->Erase(key).status().IgnoreError();

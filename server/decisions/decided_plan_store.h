@@ -40,6 +40,7 @@ class DecidedPlanStore final : public PlanStore {
                        Durability durability) override;
   absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override;
   absl::StatusOr<bool> Erase(const PlanKey& key) override;
+  absl::StatusOr<bool> EraseRead(const PlanKey& key, const PlanEntry& read) override;
   int64_t DeletedUpTo(const PlanKey& key) override;
   // Those, too, that the tiers have lost and that are put back once they are looked up.
   absl::StatusOr<std::vector<PlanKey>> List(const std::optional<PlanKey>& after,
@@ -63,6 +64,7 @@ class DecidedPlanStore final : public PlanStore {
 
   std::shared_ptr<const PlanEntry> Apply(const PlanKey& key, const KeyDecisions& decisions,
                                          const std::shared_ptr<const PlanEntry>& found);
+  absl::StatusOr<bool> EraseUpTo(const PlanKey& key, const PlanEntry& read);
   absl::Status Decide(const PlanKey& key, int64_t read,
                       const std::shared_ptr<const PlanEntry>& entry);
   // In the place of what a deletion has ended, too, where nothing was read.

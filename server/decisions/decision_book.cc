@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/decisions/apply_decisions.h"
+#include "server/entries/plan_entry.h"
 
 namespace stowage {
 namespace {
@@ -118,7 +119,8 @@ absl::Status DecisionBook::Write(const PlanKey& key, const std::vector<Decision>
   return written;
 }
 
-absl::Status DecisionBook::Decide(const PlanKey& key, std::vector<Decision> decisions) {
+absl::Status DecisionBook::Decide(const PlanKey& key, uint64_t edition,
+                                  std::vector<Decision> decisions) {
   std::lock_guard<std::mutex> writing(write_mutex_);
   int64_t latest = 0;
   if (shared_) {
@@ -127,7 +129,9 @@ absl::Status DecisionBook::Decide(const PlanKey& key, std::vector<Decision> deci
     Exchange(key, *heads);
     for (const Decision& head : *heads) latest = std::max(latest, head.stamp);
   }
-  const int64_t stamp = StampAfter(std::max(latest, Known(key).latest_stamp()));
+  const KeyDecisions known = Known(key);
+  if (known.edition != edition) return StaleGenerationError();
+  const int64_t stamp = StampAfter(std::max(latest, known.latest_stamp()));
   if (stamp >= kLatestStamp)
     return absl::UnavailableError("a decision has the last stamp there is");
   for (Decision& decision : decisions) decision.stamp = stamp;
@@ -198,16 +202,24 @@ void DecisionBook::WriteUnwritten() {
   }
 }
 
+std::vector<PlanKey> DecisionBook::Keys() const {
+  std::vector<PlanKey> keys;
+  std::shared_lock<std::shared_mutex> lock(mutex_);
+  for (const auto& [key, known] : known_) keys.push_back(key);
+  return keys;
+}
+
+bool DecisionBook::stopped() {
+  std::lock_guard<std::mutex> lock(stop_mutex_);
+  return stopped_;
+}
+
 bool DecisionBook::TellAll() {
   // The mark first: what is lost after it takes it along.
   if (!shared_->Mark().ok()) return false;
-  std::vector<PlanKey> keys;
-  {
-    std::shared_lock<std::shared_mutex> lock(mutex_);
-    for (const auto& [key, known] : known_) keys.push_back(key);
-  }
+  const std::vector<PlanKey> keys = Keys();
   return std::all_of(keys.begin(), keys.end(), [this](const PlanKey& key) {
-    return shared_->Tell(key, AllOf(Known(key))).ok();
+    return !stopped() && shared_->Tell(key, AllOf(Known(key))).ok();
   });
 }
 
@@ -217,7 +229,16 @@ void DecisionBook::Upkeep() {
   std::lock_guard<std::mutex> upkeep(upkeep_mutex_);
   if (told_all_) {
     const absl::StatusOr<bool> marked = shared_->IsMarked();
-    if (!marked.ok() || *marked) return;
+    if (!marked.ok()) return;
+    if (*marked) {
+      if (++upkeeps_ < kUpkeepsPerLook) return;
+      upkeeps_ = 0;
+      for (const PlanKey& key : Keys()) {
+        if (stopped()) return;
+        Compare(key);
+      }
+      return;
+    }
   }
   told_all_ = TellAll();
 }

@@ -44,16 +44,19 @@ class DecisionBook {
 
   // From now on these count. OK: they are in the server's own store, synced, and where other servers
   // find them. UNAVAILABLE: they do not count. (What may have reached the others is withdrawn by a
-  // later decision, which is told when they can be reached again.)
-  absl::Status Decide(const PlanKey& key, std::vector<Decision> decisions);
+  // later decision, which is told when they can be reached again.) ABORTED where there are others by then than those of
+  // `edition` (KeyDecisions::edition; 0: none), of which these were made.
+  absl::Status Decide(const PlanKey& key, uint64_t edition, std::vector<Decision> decisions);
 
   // Learns about the key what other servers have decided, and tells what they lack. One round trip
   // where all is known. What cannot be compared now is compared the next time.
   void Compare(const PlanKey& key);
 
-  // Tells everything once, and again when the shared decisions were lost; writes what was learned and
-  // could not be written. Cheap where nothing is to be done.
+  // Tells everything once, and again when the shared decisions were lost, or are sealed under another key now; each
+  // kUpkeepsPerLook-th time looks at each key, of which the decisions may have been evicted alone. Writes what was learned and could
+  // not be written. Cheap where nothing is to be done.
   void Upkeep();
+  static constexpr int kUpkeepsPerLook = 60;
 
   // At most `limit` keys in rising order, those after `after`, of which there is an entry whatever the
   // tiers have (HeldEntry); of one tenant, or of all. O(log keys + limit).
@@ -75,6 +78,8 @@ class DecisionBook {
   void Withdraw(const PlanKey& key, const std::vector<Decision>& decisions);
   void DropWhatIsOver(const PlanKey& key, const std::vector<Decision>& decisions);
   void WriteUnwritten();
+  std::vector<PlanKey> Keys() const;
+  bool stopped();
   bool TellAll();
 
   const std::unique_ptr<DecisionStore> own_;
@@ -94,6 +99,7 @@ class DecisionBook {
 
   std::mutex upkeep_mutex_;
   bool told_all_ = false;
+  int upkeeps_ = 0;  // since all keys were looked at
 
   std::mutex stop_mutex_;
   std::condition_variable stop_changed_;

@@ -29,13 +29,13 @@ end
 return heads
 )";
 
-// KEYS: decisions. ARGV: field and value of each.
+// KEYS: decisions. ARGV: field and value of each. An equal one is written again: it may be sealed under another key now.
 constexpr char kTell[] = R"(
 local kind = redis.call('TYPE', KEYS[1]).ok
 if kind ~= 'hash' and kind ~= 'none' then redis.call('DEL', KEYS[1]) end
 for i = 1, #ARGV, 2 do
   local there = string.sub(redis.call('HGET', KEYS[1], ARGV[i]) or '', 1, 19)
-  if not string.match(there, '^%d+$') or there < string.sub(ARGV[i + 1], 1, 19) then
+  if not string.match(there, '^%d+$') or there <= string.sub(ARGV[i + 1], 1, 19) then
     redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1])
   end
 end
@@ -158,6 +158,7 @@ absl::Status RedisDecisions::Tell(const PlanKey& key, const std::vector<Decision
 
 absl::Status RedisDecisions::Mark() {
   failovers_ = redis_->failovers();
+  sealed_ = SealUnder(entry_keys_.get(), "mark", "");
   for (int part = 0; part < keys_.parts(); ++part) {
     const absl::StatusOr<RedisReply> reply =
         Run({"SET", keys_.DecisionMark(name_, part), "1", "PX", kMarkLivesMs});
@@ -175,7 +176,8 @@ absl::StatusOr<bool> RedisDecisions::IsMarked() {
     if (!reply.ok()) return reply.status();
     marked = marked && reply->kind != RedisReply::Kind::kNothing;
   }
-  return marked && failovers_ == redis_->failovers();
+  return marked && failovers_ == redis_->failovers() &&
+         sealed_ == SealUnder(entry_keys_.get(), "mark", "");
 }
 
 }  // namespace stowage

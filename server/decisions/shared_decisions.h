@@ -36,7 +36,7 @@ class SharedDecisions {
 
   // Leaves a mark of this server, which goes when everything is lost.
   virtual absl::Status Mark() = 0;
-  // Whether the mark is there still, and nothing that was told after it may have been lost.
+  // Whether the mark is there still, nothing that was told after it may have been lost, and it would be told in the same way.
   virtual absl::StatusOr<bool> IsMarked() = 0;
 };
 
@@ -72,6 +72,7 @@ class RedisDecisions final : public SharedDecisions {
   // Of Redis, by when the mark was made: a replica that became the primary may have the mark and
   // lack what was told last.
   std::atomic<int64_t> failovers_{0};
+  std::string sealed_;  // the mark, under what was the first key then
 };
 
 }  // namespace stowage

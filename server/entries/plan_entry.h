@@ -83,6 +83,8 @@ struct PlanEntry {
   // Of a history: from FirstGeneration it grows by one with every change. A store refuses a change of
   // what somebody else has changed since it was read.
   int64_t generation = 0;
+  // Of the decisions that are in it (server/decisions/decision.h), 0 for none. No store keeps it.
+  uint64_t edition = 0;
 };
 
 // The low part of a generation counts changes; the rest tells histories apart: what is made anew

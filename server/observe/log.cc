@@ -33,10 +33,7 @@ Log::~Log() {
 void Log::Write(LogLevel level, const char* event, const std::function<void(LogLine*)>& fill) {
   if (level < least_) return;
   const std::optional<int64_t> kept_back = limiter_.Admit(level, event, LogLimiter::Clock::now());
-  if (!kept_back) {
-    if (told_of_dropped_) told_of_dropped_(1);
-    return;
-  }
+  if (!kept_back) return;  // the next line says how many
   LogLine line(level, event);
   if (fill) fill(&line);
   if (*kept_back > 0) line.Add("kept_back", *kept_back);

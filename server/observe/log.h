@@ -28,7 +28,7 @@ class Log {
   static constexpr int kLinesPerSecond = 100;  // of one event at one level
   static constexpr size_t kMostQueued = 4096;
 
-  // Told how many lines are not written, on whichever thread would have written them; cheap.
+  // Told how many lines the queue had no place for, on whichever thread would have written them; cheap.
   using Dropped = std::function<void(int64_t lines)>;
 
   Log(LogLevel least, Sink sink, Dropped dropped = nullptr);

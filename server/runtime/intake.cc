@@ -43,6 +43,15 @@ void FairLane::SetShare(const AccountShare& share) {
   wake_.notify_all();
 }
 
+size_t FairLane::tasks() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  size_t tasks = 0;
+  for (const auto& [account, work] : accounts_) {
+    tasks += work.waiting.size() + static_cast<size_t>(work.running);
+  }
+  return tasks;
+}
+
 size_t FairLane::LimitOf(const Account& account) {
   std::lock_guard<std::mutex> lock(mutex_);
   return share_.Of(queue_limit_, account);
@@ -109,6 +118,12 @@ Intake::Intake(const IntakeOptions& options, ServerMetrics* metrics) {
 
 void Intake::SetShare(const AccountShare& share) {
   for (const auto& lane : lanes_) lane->SetShare(share);
+}
+
+size_t Intake::tasks() {
+  size_t tasks = 0;
+  for (const auto& lane : lanes_) tasks += lane->tasks();
+  return tasks;
 }
 
 void Intake::Stop() {

@@ -48,6 +48,9 @@ class FairLane {
   // called by a task.
   void Stop();
 
+  // That wait or run. O(accounts).
+  size_t tasks();
+
   // Tasks that may wait; of one account.
   size_t queue_limit() const { return queue_limit_; }
   size_t LimitOf(const Account& account);
@@ -101,6 +104,7 @@ class Intake {
   // Of every lane.
   void SetShare(const AccountShare& share);
   void Stop();
+  size_t tasks();
   size_t LimitOf(Lane lane, const Account& account) {
     return lanes_[static_cast<size_t>(lane)]->LimitOf(account);
   }

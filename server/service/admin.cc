@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 
+#include "absl/hash/hash.h"
 #include "server/entries/explain.h"
 #include "server/entries/planning_error.h"
 #include "server/entries/reference_costs.h"
@@ -203,13 +204,16 @@ absl::Status PlanAdmin::Pin(const AdminCaller& caller, const PlanKey& key, const
 
 absl::StatusOr<bool> PlanAdmin::EraseSeen(const AdminCaller& caller, const PlanKey& key,
                                           const std::string& etag) {
-  const PlanAnswer found = store_->Look(key, Access::kUpdate);
-  if (!found.entry && found.absence == Absence::kFailed) return AbsentError(found.absence);
-  if (!found.entry || !MaySee(caller, *found.entry)) return false;
-  if (absl::Status same = CheckEtag(*found.entry, etag); !same.ok()) return same;
-  absl::StatusOr<bool> erased = store_->Erase(key);
-  if (!erased.ok()) return StoreUnavailableError(std::string(erased.status().message()));
-  return erased;
+  absl::StatusOr<bool> erased = StaleGenerationError();
+  for (int attempt = 0; attempt < kUpdateAttempts && absl::IsAborted(erased.status()); ++attempt) {
+    const PlanAnswer found = store_->Look(key, Access::kUpdate);
+    if (!found.entry && found.absence == Absence::kFailed) return AbsentError(found.absence);
+    if (!found.entry || !MaySee(caller, *found.entry)) return false;
+    if (absl::Status same = CheckEtag(*found.entry, etag); !same.ok()) return same;
+    erased = etag.empty() ? store_->Erase(key) : store_->EraseRead(key, *found.entry);
+  }
+  if (erased.ok() || absl::IsAborted(erased.status())) return erased;
+  return StoreUnavailableError(std::string(erased.status().message()));
 }
 
 absl::StatusOr<bool> PlanAdmin::Delete(const AdminCaller& caller, const PlanKey& key,
@@ -229,6 +233,8 @@ absl::StatusOr<ReportOutcome> PlanAdmin::Report(const AdminCaller& caller,
                                                 const ExecutionReport& report) {
   ReportJudgement judgement;
   std::optional<PlanEntry> judged;
+  // Ranks of many jobs report on one plan at once.
+  const std::lock_guard<std::mutex> one(reporting_[absl::HashOf(report.key) % reporting_.size()]);
   const absl::Status status =
       Update(caller, report.key, Durability::kBestEffort,
              [&](const PlanEntry& entry) -> absl::StatusOr<std::optional<PlanEntry>> {

@@ -8,6 +8,7 @@
 #ifndef STOWAGE_SERVER_SERVICE_ADMIN_H_
 #define STOWAGE_SERVER_SERVICE_ADMIN_H_
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -81,8 +82,8 @@ class PlanAdmin {
   absl::Status Pin(const AdminCaller& caller, const PlanKey& key, const RevisionId& id,
                    PinAction action, const std::string& etag = "");
 
-  // False when there was nothing. ABORTED as for Pin; between servers that share the entry, what one
-  // changes while the other deletes may go with it. UNAVAILABLE (reason STORE_UNAVAILABLE) when a tier could not be
+  // False when there was nothing. ABORTED as for Pin; without an etag what somebody measures or solves
+  // meanwhile may go with it. UNAVAILABLE (reason STORE_UNAVAILABLE) when a tier could not be
   // asked: the entry may still be there, or come back.
   absl::StatusOr<bool> Delete(const AdminCaller& caller, const PlanKey& key,
                               const std::string& etag = "");
@@ -116,6 +117,7 @@ class PlanAdmin {
   PlanStore* const store_;
   ServerMetrics* const metrics_;
   AuditLog* const audit_;
+  std::array<std::mutex, 64> reporting_;  // by key
   std::mutex deciding_;  // an entry whose etag was looked at is not pinned before it is deleted
   CountedSteps counted_;
 };

@@ -1,7 +1,9 @@
 #include "server/service/entry_update.h"
 
+#include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "server/entries/planning_error.h"
@@ -15,9 +17,12 @@ absl::Status AbsentError(Absence absence) {
 
 absl::Status UpdateEntry(const PlanKey& key, Durability durability, const EntryChange& change,
                          PlanStore* store) {
-  constexpr int kAttempts = 3;
+  // Servers that change one entry at once: each time one of them gets on.
+  const int attempts =
+      durability == Durability::kBestEffort ? 4 * kUpdateAttempts : kUpdateAttempts;
   absl::Status put = StaleGenerationError();
-  for (int attempt = 0; attempt < kAttempts && absl::IsAborted(put); ++attempt) {
+  for (int attempt = 0; attempt < attempts && absl::IsAborted(put); ++attempt) {
+    if (attempt >= kUpdateAttempts) std::this_thread::sleep_for(std::chrono::milliseconds(attempt));
     const PlanAnswer found = store->Look(key, Access::kUpdate);
     if (!found.entry) return AbsentError(found.absence);
     const std::shared_ptr<const PlanEntry>& old = found.entry;

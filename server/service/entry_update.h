@@ -17,7 +17,11 @@ using EntryChange = std::function<absl::StatusOr<std::optional<PlanEntry>>(const
 // UNAVAILABLE (reason STORE_UNAVAILABLE) when the store cannot say.
 absl::Status AbsentError(Absence absence);
 
-// Reads, changes and replaces, again if somebody else was faster: ABORTED after three times.
+// How often what somebody else was faster with is read again, and changed.
+inline constexpr int kUpdateAttempts = 3;
+
+// Reads, changes and replaces, again if somebody else was faster: ABORTED after kUpdateAttempts times, or where nobody is told that the
+// change is made (kBestEffort) after many more, some milliseconds apart.
 // AbsentError without an entry; else the change's error, RESOURCE_EXHAUSTED for an entry that is too
 // large, or UNAVAILABLE (reason STORE_UNAVAILABLE) when the store failed. Thread-safe.
 absl::Status UpdateEntry(const PlanKey& key, Durability durability, const EntryChange& change,

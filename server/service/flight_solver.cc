@@ -216,7 +216,7 @@ absl::StatusOr<FlightLook<std::shared_ptr<const Frontier>>> FlightSolver::LookFo
   return CatchingBadAlloc([&]() -> absl::StatusOr<Look> {
     const PlanningProblem& problem = *flight->problem;
     Span looking = flight->trace.Start("store.look");
-    auto cached = cache_->FindFrontier(problem, Access::kLookup, MayWait::kYes);
+    auto cached = cache_->FindFrontier(problem, Access::kPeek, MayWait::kYes);
     looking.End();
     if (cached && *cached) {
       Found(flight);

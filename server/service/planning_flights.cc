@@ -1,4 +1,6 @@
 // PlanningService, from the opening of a flight to its landing.
+#include <algorithm>
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -132,7 +134,10 @@ void PlanningService::Park(const std::shared_ptr<Flight>& flight) {
   if (stopping_) return;  // its calls have been answered
   // Ids of calls and of flights are counted apart.
   constexpr uint64_t kOfFlight = uint64_t{1} << 63;
-  timer_.Schedule(kOfFlight | flight->id, Clock::now() + flight->wait.pause, [this, flight] {
+  // One whose turn it is, and that finds the queue full, has none.
+  constexpr std::chrono::nanoseconds kLeastPause = std::chrono::milliseconds(20);
+  const Clock::time_point next = Clock::now() + std::max(flight->wait.pause, kLeastPause);
+  timer_.Schedule(kOfFlight | flight->id, next, [this, flight] {
     const auto look = [this, flight](const absl::Status& admitted) {
       if (!admitted.ok()) return;  // stopped
       const absl::Status looked = CatchingBadAlloc([&] {

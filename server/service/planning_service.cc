@@ -235,7 +235,7 @@ bool PlanningService::AnswerFromCache(const std::shared_ptr<PlanCall>& call, Acc
   if (call->asked == Asked::kBatches) return true;
   Span look = call->trace.Start("store.look");
   if (call->asked == Asked::kFrontier) {
-    auto frontier = cache_.FindFrontier(*call->problem, Access::kLookup, wait);
+    auto frontier = cache_.FindFrontier(*call->problem, access, wait);
     look.End();
     if (!frontier) return false;
     if (*frontier) {

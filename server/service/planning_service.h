@@ -111,6 +111,8 @@ class PlanningService {
 
   // Calls that wait for their answers.
   int64_t open_calls() { return open_.count(); }
+  // What waits for threads of the lanes or has one: lookups, lists, changes, reports among them.
+  size_t tasks() { return intake_.tasks(); }
   // Those that have had them, since the start.
   int64_t ended_calls() { return open_.ended(); }
 

@@ -7,12 +7,12 @@ namespace stowage {
 CircuitBreaker::CircuitBreaker(const BreakerOptions& options, uint64_t seed)
     : options_(options), random_(seed), pause_(options.first_pause) {}
 
-bool CircuitBreaker::Admit(Clock::time_point now) {
+CircuitBreaker::Pass CircuitBreaker::Admit(Clock::time_point now) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (!open_) return true;
-  if (probing_ || now < until_) return false;
+  if (!open_) return Pass::kYes;
+  if (probing_ || now < until_) return Pass::kNo;
   probing_ = true;
-  return true;
+  return Pass::kProbe;
 }
 
 void CircuitBreaker::Succeeded() {
@@ -35,9 +35,9 @@ void CircuitBreaker::Failed(Clock::time_point now) {
   if (!open_ && ++failures_ >= options_.failures) Open(now);
 }
 
-void CircuitBreaker::NotTried() {
+void CircuitBreaker::NotTried(Pass pass) {
   std::lock_guard<std::mutex> lock(mutex_);
-  probing_ = false;
+  if (pass == Pass::kProbe) probing_ = false;
 }
 
 bool CircuitBreaker::open() const {

@@ -28,12 +28,13 @@ class CircuitBreaker {
 
   explicit CircuitBreaker(const BreakerOptions& options, uint64_t seed = std::random_device{}());
 
-  // Whether to try now. Who is let pass tells the outcome, by one of the other three.
-  bool Admit(Clock::time_point now);
+  // Whether to try now, as a probe or as all others. Who is let pass tells the outcome, by one of the other three.
+  enum class Pass { kNo, kYes, kProbe };
+  Pass Admit(Clock::time_point now);
   void Succeeded();
   void Failed(Clock::time_point now);
-  // Nothing was tried after all: of the neighbour that says nothing.
-  void NotTried();
+  // Nothing was tried after all: of the neighbour that says nothing, and of a probe that another one has to be made.
+  void NotTried(Pass pass);
 
   // Whether somebody would be turned away now, or is being tried as a probe.
   bool open() const;

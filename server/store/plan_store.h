@@ -91,6 +91,11 @@ class PlanStore {
   // Whether there was something. An error: it may still be there, or come back.
   virtual absl::StatusOr<bool> Erase(const PlanKey& key) = 0;
 
+  // The same of what was read: ABORTED where a store that can tell has another one by now.
+  virtual absl::StatusOr<bool> EraseRead(const PlanKey& key, const PlanEntry& /*read*/) {
+    return Erase(key);
+  }
+
   // The last generation that a deletion of the key has ended, as far as is known here; 0: none. What
   // began up to it is over: an entry of it is never given, and one that begins must be later
   // (FirstGeneration). Never waits.

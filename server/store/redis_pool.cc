@@ -32,13 +32,14 @@ RedisPool::RedisPool(const RedisOptions& options)
 
 absl::StatusOr<std::vector<RedisReply>> RedisPool::Run(const std::vector<RedisCommand>& commands) {
   const Clock::time_point start = Clock::now();
-  if (!breaker_.Admit(start)) {
+  const CircuitBreaker::Pass pass = breaker_.Admit(start);
+  if (pass == CircuitBreaker::Pass::kNo) {
     return absl::UnavailableError("Redis is left alone for a while after it failed");
   }
   const Clock::time_point deadline = start + options_.timeout;
   Connection connection;
   if (!Take(deadline, &connection)) {
-    breaker_.NotTried();
+    breaker_.NotTried(pass);
     return absl::UnavailableError("all connections to Redis are in use");
   }
   absl::StatusOr<std::vector<RedisReply>> replies = RunOn(&connection, commands, deadline);

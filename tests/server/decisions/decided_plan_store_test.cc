@@ -64,12 +64,14 @@ TEST(DecisionBook, HoldsAnEntryForItsTenant) {
   PlanEntry after = before;
   after.frozen = true;
   ++after.generation;
-  ASSERT_TRUE(book->Decide(Key(), DecisionsBetween(before, after)).ok());
+  ASSERT_TRUE(book->Decide(Key(), 0, DecisionsBetween(before, after)).ok());
   EXPECT_EQ(book->Held(std::nullopt, std::nullopt, 10), Keys{Key()});
   EXPECT_EQ(book->Held("vision", std::nullopt, 10), Keys{Key()});
   EXPECT_EQ(book->Held("vision", Key(), 10), Keys());
   EXPECT_EQ(book->Held("speech", std::nullopt, 10), Keys());
-  ASSERT_TRUE(book->Decide(Key(), {DeletionOf(after.generation, 0)}).ok());
+  EXPECT_TRUE(absl::IsAborted(book->Decide(Key(), 0, {DeletionOf(after.generation, 0)})));
+  const uint64_t edition = book->Find(Key())->edition;
+  ASSERT_TRUE(book->Decide(Key(), edition, {DeletionOf(after.generation, 0)}).ok());
   EXPECT_EQ(book->Held("vision", std::nullopt, 10), Keys());
   EXPECT_EQ(book->Held(std::nullopt, std::nullopt, 10), Keys());
 }
@@ -139,6 +141,37 @@ TEST_F(TwoServers, UpkeepTellsTheOthersWhenWhatIsSharedWasLost) {
   EXPECT_EQ(ServingAt(b_.get()), 1) << "it cannot know";
   a_->book->Upkeep();
   EXPECT_EQ(ServingAt(b_.get()), 0);
+}
+
+// The mark stays, which says nothing of the other keys then.
+TEST_F(TwoServers, UpkeepTellsAgainWhatMayHaveBeenEvictedAlone) {
+  ASSERT_TRUE(*Delete(a_.get()));
+  a_->book->Upkeep();
+  shared_.decisions()->Forget(Key());
+  a_->book->Upkeep();
+  EXPECT_EQ(ServingAt(b_.get()), 1) << "it cannot know";
+  for (int i = 0; i < DecisionBook::kUpkeepsPerLook; ++i) a_->book->Upkeep();
+  EXPECT_EQ(ServingAt(b_.get()), 0);
+}
+
+// What the one has told already, and has not written to the tiers yet, the other one has not read.
+TEST_F(TwoServers, AChangeUndoesNoDecisionThatItWasNotMadeOf) {
+  const auto read = b_->store->Get(Key(), Access::kUpdate);
+  PlanEntry pinned = *read;
+  pinned.plans[1].pinned = true;
+  ++pinned.generation;
+  ASSERT_TRUE(a_->book->Decide(Key(), 0, DecisionsBetween(*read, pinned)).ok());
+  auto frozen = std::make_shared<PlanEntry>(*read);
+  frozen->frozen = true;
+  ++frozen->generation;
+  EXPECT_TRUE(
+      absl::IsAborted(b_->store->Replace(Key(), read->generation, frozen, Durability::kRequired)));
+  EXPECT_TRUE(absl::IsAborted(b_->store->EraseRead(Key(), *read).status()));
+  ASSERT_TRUE(Pin(b_.get(), 0, PinAction::kFreeze).ok()) << "of what is there now";
+  for (DecidingServer* server : {a_.get(), b_.get()}) {
+    EXPECT_EQ(ServingAt(server), 2);
+    EXPECT_TRUE(server->store->Get(Key(), Access::kPeek)->frozen);
+  }
 }
 
 TEST_F(TwoServers, OfDecisionsThatDidNotKnowOfEachOtherBothCount) {
@@ -248,7 +281,7 @@ TEST_F(DiskFull, WhatCannotBeWrittenIsRefusedAndHasNotHappened) {
 
 TEST_F(DiskFull, WhatWasLearnedCountsAndIsWrittenWhenItCanBe) {
   const auto other = BookOver(std::make_unique<MemoryDecisionStore>(), shared_.Reach());
-  ASSERT_TRUE(other->Decide(Key(), {DeletionOf(before_->generation, 0)}).ok());
+  ASSERT_TRUE(other->Decide(Key(), 0, {DeletionOf(before_->generation, 0)}).ok());
   full_ = true;
   book_->Compare(Key());
   EXPECT_EQ(store_.Get(Key(), Access::kLookup), nullptr);

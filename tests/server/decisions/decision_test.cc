@@ -198,8 +198,13 @@ TEST(Decision, ADeletionEndsAllThatHasBegunAndNothingThatBeginsAfterIt) {
 
 TEST(ApplyDecisions, WhatIsAsDecidedStaysTheSameObject) {
   const PlanEntry pinned = Next(Pin(Entry(), {kJustShort, 2}));
+  KeyDecisions decided = Decided().Add(Entry(), pinned).all();
   const auto entry = Shared(pinned);
-  EXPECT_EQ(ApplyDecisions(Decided().Add(Entry(), pinned).all(), entry), entry);
+  EXPECT_EQ(ApplyDecisions(decided, entry), entry);
+  decided.edition = 7;
+  const auto of_edition = ApplyDecisions(decided, entry);
+  EXPECT_EQ(of_edition->edition, 7u);
+  EXPECT_EQ(ApplyDecisions(decided, of_edition), of_edition);
   const auto untouched = Shared(Entry());
   EXPECT_EQ(ApplyDecisions(KeyDecisions(), untouched), untouched);
 }

@@ -44,6 +44,10 @@ class DecisionsInProcess {
     told_.clear();
     marks_.clear();
   }
+  void Forget(const PlanKey& key) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    told_.erase(key);
+  }
   // Does not answer; or takes what it is told, but its answer is lost.
   void SetOut(bool out) { out_ = out; }
   void LoseAnswers(bool lose) { loses_answers_ = lose; }

@@ -302,6 +302,32 @@ TEST(RedisDecisionsTest, WithAKeyWhatIsNotSealedUnderItIsNone) {
   EXPECT_TRUE(keyed.Read(Key(), {{DecisionKind::kFreeze, 0}})->empty());
 }
 
+// What was told under a key that goes would be lost with it.
+TEST(RedisDecisionsTest, AKeyThatChangesHasAllBeToldAnew) {
+  if (!RedisServer::IsInstalled()) GTEST_SKIP() << "SKIPPED: no redis-server is installed";
+  RedisServer redis;
+  CountingMetrics metrics;
+  const std::string first(32, '1'), second(32, '2');
+  const auto keys = std::make_shared<EntryKeys>(EntryKeys::Keys{first});
+  auto own = DecisionBook::Open(
+      std::make_unique<MemoryDecisionStore>(),
+      std::make_unique<RedisDecisions>("stowage", redis.Pool(), &metrics, keys), &metrics);
+  ASSERT_TRUE(own.ok()) << own.status();
+  (*own)->Upkeep();
+  ASSERT_TRUE((*own)->Decide(Key(), 0, {DeletionOf(FirstGeneration(0), 0)}).ok());
+  const auto read = [&](const std::string& key) {
+    RedisDecisions other("stowage", redis.Pool(), &metrics,
+                         std::make_shared<EntryKeys>(EntryKeys::Keys{key}));
+    return other.Read(Key(), {{DecisionKind::kDeletion, 0}})->size();
+  };
+  EXPECT_EQ(read(first), 1u);
+  EXPECT_EQ(read(second), 0u);
+  keys->Set({second, first});
+  (*own)->Upkeep();
+  EXPECT_EQ(read(second), 1u);
+  EXPECT_EQ(read(first), 0u);
+}
+
 TEST(RedisDecisionsTest, TheLaterStampCountsAndNothingExpires) {
   if (!RedisServer::IsInstalled()) GTEST_SKIP() << "SKIPPED: no redis-server is installed";
   RedisServer redis;

@@ -64,8 +64,10 @@ TEST(FairLane, RunsInOrderAndRefusesBeyondItsLimit) {
   EXPECT_EQ(busy.Submit("1"), FairLane::Taken::kYes);
   EXPECT_EQ(busy.Submit("2"), FairLane::Taken::kYes);
   EXPECT_EQ(busy.Submit("3"), FairLane::Taken::kFull);
+  EXPECT_EQ(busy.lane.tasks(), 3u) << "one runs";
   EXPECT_EQ(busy.Ran(), "12");
   busy.lane.Stop();
+  EXPECT_EQ(busy.lane.tasks(), 0u);
   EXPECT_EQ(busy.Submit("4"), FairLane::Taken::kStopped);
 }
 

@@ -8,6 +8,7 @@ namespace stowage::testing {
 namespace {
 
 using Clock = CircuitBreaker::Clock;
+using Pass = CircuitBreaker::Pass;
 using std::chrono::milliseconds;
 
 constexpr BreakerOptions kOptions{3, milliseconds(100), milliseconds(400)};
@@ -15,7 +16,7 @@ const Clock::time_point kStart = Clock::time_point() + std::chrono::hours(1);
 
 void Open(CircuitBreaker* breaker) {
   for (int i = 0; i < kOptions.failures; ++i) {
-    ASSERT_TRUE(breaker->Admit(kStart));
+    ASSERT_NE(breaker->Admit(kStart), Pass::kNo);
     breaker->Failed(kStart);
   }
 }
@@ -23,7 +24,7 @@ void Open(CircuitBreaker* breaker) {
 // When it admits again, in milliseconds after `from`.
 int64_t PauseAfter(CircuitBreaker* breaker, Clock::time_point from) {
   int64_t pause = 0;
-  while (!breaker->Admit(from + milliseconds(pause))) ++pause;
+  while (breaker->Admit(from + milliseconds(pause)) == Pass::kNo) ++pause;
   return pause;
 }
 
@@ -37,37 +38,40 @@ TEST(CircuitBreaker, OpensAfterFailuresInARow) {
   EXPECT_FALSE(breaker.open());
   Open(&breaker);
   EXPECT_TRUE(breaker.open());
-  EXPECT_FALSE(breaker.Admit(kStart));
+  EXPECT_EQ(breaker.Admit(kStart), Pass::kNo);
 }
 
 TEST(CircuitBreaker, OneProbeAtATime) {
   CircuitBreaker breaker(kOptions, 1);
   Open(&breaker);
   const Clock::time_point later = kStart + milliseconds(100);
-  EXPECT_TRUE(breaker.Admit(later));
-  EXPECT_FALSE(breaker.Admit(later));
-  EXPECT_FALSE(breaker.Admit(later + std::chrono::hours(1)));
+  EXPECT_NE(breaker.Admit(later), Pass::kNo);
+  EXPECT_EQ(breaker.Admit(later), Pass::kNo);
+  EXPECT_EQ(breaker.Admit(later + std::chrono::hours(1)), Pass::kNo);
   breaker.Succeeded();
   EXPECT_FALSE(breaker.open());
-  EXPECT_TRUE(breaker.Admit(later));
-  EXPECT_TRUE(breaker.Admit(later));
+  EXPECT_NE(breaker.Admit(later), Pass::kNo);
+  EXPECT_NE(breaker.Admit(later), Pass::kNo);
 }
 
 TEST(CircuitBreaker, WhatWasNotTriedCountsAsNothing) {
   CircuitBreaker breaker(kOptions, 1);
   for (int i = 0; i < 10; ++i) {
-    ASSERT_TRUE(breaker.Admit(kStart));
-    breaker.NotTried();
+    const Pass pass = breaker.Admit(kStart);
+    ASSERT_EQ(pass, Pass::kYes);
+    breaker.NotTried(pass);
   }
   EXPECT_FALSE(breaker.open());
   Open(&breaker);
   const Clock::time_point later = kStart + milliseconds(100);
-  EXPECT_TRUE(breaker.Admit(later));
-  breaker.NotTried();
+  EXPECT_EQ(breaker.Admit(later), Pass::kProbe);
+  breaker.NotTried(Pass::kYes);  // of one from before it opened, which the probe outlives
+  EXPECT_EQ(breaker.Admit(later), Pass::kNo);
+  breaker.NotTried(Pass::kProbe);
   EXPECT_TRUE(breaker.open());
-  EXPECT_TRUE(breaker.Admit(later)) << "the next one is the probe";
+  EXPECT_NE(breaker.Admit(later), Pass::kNo) << "the next one is the probe";
   breaker.Failed(later);
-  EXPECT_FALSE(breaker.Admit(later));
+  EXPECT_EQ(breaker.Admit(later), Pass::kNo);
 }
 
 TEST(CircuitBreaker, ThePauseDoublesUpToABoundAndStartsOver) {
@@ -99,11 +103,11 @@ TEST(CircuitBreaker, ServersDoNotComeBackAllAtOnce) {
 
 TEST(CircuitBreaker, ALateSuccessOfACallFromBeforeDoesNotClose) {
   CircuitBreaker breaker(kOptions, 1);
-  ASSERT_TRUE(breaker.Admit(kStart));
+  ASSERT_NE(breaker.Admit(kStart), Pass::kNo);
   Open(&breaker);
   breaker.Succeeded();
   EXPECT_TRUE(breaker.open());
-  EXPECT_FALSE(breaker.Admit(kStart));
+  EXPECT_EQ(breaker.Admit(kStart), Pass::kNo);
 }
 
 TEST(CircuitBreaker, LateFailuresDoNotLengthenThePause) {

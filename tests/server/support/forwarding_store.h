@@ -44,6 +44,9 @@ class ForwardingStore : public PlanStore {
     return store_->Put(key, std::move(entry));
   }
   absl::StatusOr<bool> Erase(const PlanKey& key) override { return store_->Erase(key); }
+  absl::StatusOr<bool> EraseRead(const PlanKey& key, const PlanEntry& read) override {
+    return store_->EraseRead(key, read);
+  }
   absl::StatusOr<std::vector<PlanKey>> List(const std::optional<PlanKey>& after,
                                             size_t limit) override {
     return store_->List(after, limit);
