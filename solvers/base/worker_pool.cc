@@ -1,7 +1,7 @@
 #include "solvers/base/worker_pool.h"
 
 #include <algorithm>
-#include <system_error>
+#include <exception>
 #include <thread>
 #include <utility>
 
@@ -90,8 +90,8 @@ absl::Status WorkerPool::Run(const std::function<absl::Status(Member*)>& work) {
   for (size_t i = 0; i < others; ++i) {
     try {
       threads.emplace_back([this, &work, &statuses, i] { statuses[i] = RunMember(work, false); });
-    } catch (const std::system_error&) {
-      break;  // fewer threads, the same result
+    } catch (const std::exception&) {  // no thread, or no memory for it
+      break;                           // fewer threads, the same result
     }
   }
   const absl::Status own = RunMember(work, true);

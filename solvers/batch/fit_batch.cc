@@ -39,6 +39,13 @@ class Line {
   const int64_t x0_, x1_, x_;
 };
 
+// No more than can be said: what Chain::Create refuses.
+Bytes Sum(Bytes a, Bytes b) {
+  constexpr Wide kMost = std::numeric_limits<int64_t>::max();
+  return Bytes(
+      static_cast<int64_t>(std::min<Wide>(static_cast<Wide>(a.value()) + b.value(), kMost)));
+}
+
 // What stages and vertices have in common.
 template <class Step>
 void InterpolateStep(const Line& line, const Step& a, const Step& b, Step* step) {
@@ -56,7 +63,7 @@ void InterpolateStep(const Line& line, const Step& a, const Step& b, Step* step)
   step->recompute_saving_time =
       std::min(line.At(a.stopped_time(), b.stopped_time()), step->forward_time);
   step->recompute_saving_overhead = std::min(line.At(a.stopped_overhead(), b.stopped_overhead()),
-                                             step->output + step->forward_saving_overhead);
+                                             Sum(step->output, step->forward_saving_overhead));
 }
 
 Stage Interpolate(const Line& line, const Stage& a, const Stage& b) {
@@ -65,7 +72,7 @@ Stage Interpolate(const Line& line, const Stage& a, const Stage& b) {
   Bytes parts = stage.output;
   for (size_t i = 0; i < a.saved_tensors.size(); ++i) {
     stage.saved_tensors[i] = line.At(a.saved_tensors[i], b.saved_tensors[i]);
-    parts += stage.saved_tensors[i];
+    parts = Sum(parts, stage.saved_tensors[i]);
   }
   stage.saved = std::max(line.At(a.saved, b.saved), parts);
   return stage;

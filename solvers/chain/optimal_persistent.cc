@@ -99,11 +99,12 @@ class OptimalPersistent final : public Solver {
 
   absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
                                       const SolveContext& context) const override {
-    const Chain& chain = instance.chain();
-    const PersistentSpace exact(chain, 1);
-    absl::StatusOr<MinimumMemory> least = ComputeMinimumMemory(exact, context);
-    if (!least.ok()) return least.status();
-    return Bytes(LeastBudgetOf(exact, *least));
+    const absl::StatusOr<PersistentProblem> problem = MakePersistentProblem(instance, context);
+    if (!problem.ok()) return problem.status();
+    // What Solve has no schedule for is no budget either.
+    const absl::Status status = CheckScheduleSize(*problem);
+    if (!status.ok()) return status;
+    return problem->least_budget;
   }
 
  private:

@@ -163,7 +163,9 @@ absl::StatusOr<Frontier> SegmentedSolver::DoSolveFrontier(const Instance& instan
   const Bytes least = LeastPeak(*all);
   // In the order of peaks, only what is better than all before is worth replaying.
   std::sort(all->begin(), all->end(), [](const Candidate& a, const Candidate& b) {
-    return a.cost.peak != b.cost.peak ? a.cost.peak < b.cost.peak : Better(a.cost, b.cost);
+    if (a.cost.peak != b.cost.peak) return a.cost.peak < b.cost.peak;
+    if (Better(a.cost, b.cost) || Better(b.cost, a.cost)) return Better(a.cost, b.cost);
+    return a.parameter < b.parameter;  // else the library's sort would choose
   });
   std::vector<Candidate> best;
   std::vector<PointCost> costs;

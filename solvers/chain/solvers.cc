@@ -85,7 +85,13 @@ class ChainChoice final : public Solver {
     };
     absl::StatusOr<Plan> store_all = solve(StoreAllSolver());
     if (!store_all.ok() || store_all->status == PlanStatus::kFound) return store_all;
-    return FirstAnswer(instance.chain(), context, solve);
+    absl::StatusOr<Plan> plan = FirstAnswer(instance.chain(), context, solve);
+    // Those before it know more schedules, and have none that is short enough to be kept.
+    if (plan.ok() && plan->status == PlanStatus::kProvenInfeasible &&
+        plan->bounds.schedule_class == CheckpointSequentialSolver().info().schedule_class) {
+      plan->status = PlanStatus::kNotFound;
+    }
+    return plan;
   }
 
   absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,

@@ -75,6 +75,8 @@ const Solver& SparseIntervalsSolver();
 // slots wants a table of all intervals: non_persistent on chains of up to 128 stages, else optimal_persistent, whose
 // refusal is the answer. Plans name the solver
 // that made them.
+// Where only CheckpointSequentialSolver has plans that are short enough to be kept, Solve is NOT_FOUND below what these need, and a
+// frontier says that nothing of that class needs less.
 const Solver& ChosenChainSolver();
 
 }  // namespace stowage

@@ -26,7 +26,8 @@ namespace stowage {
 //   - Effort does not depend on the machine: some 3 s for 300 vertices, 15 s for 1,500 and more.
 //   - PROVEN_INFEASIBLE below the least budget where that is exact, and below what one op alone needs; else NOT_FOUND.
 // Of the options, slots are for the chain solver; table_limit is for the table of each chain solver, and the orders that
-// the search keeps beside it take up to a quarter of that. Threads are not used beyond the chain solver.
+// the search keeps beside it take up to three eighths of that, what it prices them by not counted: some 400 bytes a vertex and thread. The
+// search runs on as many threads as there are; the plan does not depend on how many.
 const Solver& OrderSearchSolver();
 
 // Trains with the checkpoints of DivisionTreeSolver (solvers/graph/checkpoint_solver.h): Feng & Huang

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -13,8 +12,8 @@
 namespace stowage {
 namespace {
 
-// Where a vertex of the sender's list went.
-using Positions = std::unordered_map<int64_t, int>;
+// Where a vertex of the sender's list went: ids in rising order. Not hashed, so that no ids are worse than others.
+using Positions = std::vector<std::pair<int64_t, int>>;
 
 // How the contract spells a field of a vertex.
 std::string VertexPrefix(const GraphSpec& spec, size_t index) {
@@ -131,12 +130,21 @@ std::vector<size_t> ProgramOrder(const GraphSpec& spec) {
 
 absl::Status Locate(const GraphSpec& spec, const std::vector<size_t>& order, Positions* positions) {
   for (size_t p = 0; p < order.size(); ++p) {
+    positions->emplace_back(spec.vertices[order[p]].id, static_cast<int>(p));
+  }
+  std::sort(positions->begin(), positions->end());
+  size_t again = order.size();  // the first position whose id another one has before it
+  for (size_t i = 1; i < positions->size(); ++i) {
+    if ((*positions)[i - 1].first != (*positions)[i].first) continue;
+    again = std::min(again, static_cast<size_t>((*positions)[i].second));
+  }
+  for (size_t p = 0; p < order.size(); ++p) {
     const Vertex& v = spec.vertices[order[p]];
     if (p > 0 && spec.vertices[order[p - 1]].program_order == v.program_order) {
       return FieldError(VertexPrefix(spec, order[p]) + "program_order", v.program_order,
                         "must be unique in the graph");
     }
-    if (!positions->emplace(v.id, static_cast<int>(p)).second) {
+    if (p == again) {
       return FieldError(VertexPrefix(spec, order[p]) + "id", v.id, "must be unique in the graph");
     }
   }
@@ -151,8 +159,9 @@ absl::Status ResolveInputs(const std::string& prefix, bool has_backwards, int po
     GraphInput& input = v->inputs[k];
     const std::string field =
         absl::StrCat(prefix, "inputs[", k, has_backwards ? "].vertex_id" : "]");
-    const auto found = positions.find(input.vertex);
-    if (found == positions.end()) {
+    const auto found = std::lower_bound(positions.begin(), positions.end(),
+                                        std::pair<int64_t, int>(input.vertex, 0));
+    if (found == positions.end() || found->first != input.vertex) {
       return FieldError(field, input.vertex, "must be the id of a vertex of the graph");
     }
     if (found->second == position) {

@@ -64,18 +64,32 @@ class ViewDrawer {
   Schedule Take() { return std::move(drawn_); }
 
  private:
-  void AddBackward(const Instruction& i) {
-    const int v = i.stage - 1;
-    for (const int before : sums_.Before(v)) {
-      const bool ready = !ran_[Index(before)] && unread_[Index(before)] == 0;
-      if (!ready || !IsView(graph_, before)) continue;
-      Instruction view = i;
-      view.stage = before + 1;
-      AddBackward(view);
+  struct Begun {
+    Instruction backward;
+    size_t looked_at = 0;  // of what comes before it
+  };
+
+  // With the views before it, and those before them: as many as there are vertices.
+  void AddBackward(const Instruction& first) {
+    begun_.push_back({first});
+    while (!begun_.empty()) {
+      const Instruction i = begun_.back().backward;
+      const int v = i.stage - 1;
+      const auto& all_before = sums_.Before(v);
+      if (begun_.back().looked_at < all_before.size()) {
+        const int before = all_before[begun_.back().looked_at++];
+        const bool ready = !ran_[Index(before)] && unread_[Index(before)] == 0;
+        if (!ready || !IsView(graph_, before)) continue;
+        Instruction view = i;
+        view.stage = before + 1;
+        begun_.push_back({view});
+        continue;
+      }
+      ran_[Index(v)] = true;
+      CountReads(v, -1);
+      drawn_.push_back(i);
+      begun_.pop_back();
     }
-    ran_[Index(v)] = true;
-    CountReads(v, -1);
-    drawn_.push_back(i);
   }
 
   void CountReads(int v, int by) {
@@ -86,8 +100,9 @@ class ViewDrawer {
 
   const Graph& graph_;
   const GradientSums& sums_;
-  std::vector<bool> ran_;    // backward, by vertex
-  std::vector<int> unread_;  // reads of a vertex whose backward has not run
+  std::vector<bool> ran_;     // backward, by vertex
+  std::vector<int> unread_;   // reads of a vertex whose backward has not run
+  std::vector<Begun> begun_;  // each before the one that it was begun for
   Schedule drawn_;
 };
 

@@ -380,6 +380,7 @@ class JointSearch {
     std::optional<Schedule> fastest;
     Nanos fastest_time(kMaxTotal);
     for (const Frontier::Point& point : alone.points()) {
+      if (!best_.MayBeFaster(point.makespan, point.peak)) continue;  // nor unpacked
       Schedule schedule = point.schedule.Unpack();
       absl::Status status = poll_.Spend(static_cast<int64_t>(schedule.size()) * kWorkPerStep);
       if (!status.ok()) return status;

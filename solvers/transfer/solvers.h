@@ -15,8 +15,8 @@ namespace stowage {
 // the chain solver's choice (solvers/chain/solvers.h).
 //   - Never slower than that choice at the same budget. Offloading alone (Greedy and DynProg in strategies.h), and
 //     from any schedule on the choice's frontier, is tried at the budgets of a grid (algorithms.md).
-//   - Anytime: at a deadline the plan is the best one so far, and its explanation says so. Before there is one, and
-//     for frontiers and least budgets, it is DEADLINE_EXCEEDED. Without one, equal options give equal plans.
+//   - Anytime: at a deadline the plan is the best one so far, and its explanation says so, and a frontier has the points so
+//     far. Before there is one, and for least budgets, it is DEADLINE_EXCEEDED. Without one, equal options give equal plans.
 //   - The least budget is exact where the host takes all that leaves; else budgets below that are PROVEN_INFEASIBLE,
 //     and NOT_FOUND below one for which a schedule is found. Proven optimal where MakespanLowerBound is met.
 //   - Tables stay within the context's memory.
@@ -33,7 +33,7 @@ const Solver& JointSolver();
 //     first. Without one, equal input gives equal plans.
 //   - Takes up to four times as long as order_search.
 //   - PROVEN_INFEASIBLE below what one op alone needs; else NOT_FOUND.
-// Of the options, all but threads count, slots and table_limit as for order_search.
+// Of the options, all count, as for order_search.
 const Solver& JointGraphSolver();
 
 // The strategies of offloading as chain solvers: plain training within less memory, its activations

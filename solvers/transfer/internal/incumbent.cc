@@ -53,6 +53,15 @@ absl::Status Incumbent::OverlapBest(const StopToken* stop) {
   return Offer(OverlapTransfers(instance(), schedule(), memory(), stop), explanation());
 }
 
+bool Incumbent::MayBeFaster(Nanos time, Bytes peak) const {
+  if (time >= makespan()) return false;
+  const Bytes overflow = std::max(peak - memory(), Bytes(0));
+  if (overflow == Bytes(0)) return true;
+  // Each copy may take all that times can say: their sum is not made.
+  const Nanos there = CopyTime(link().to_host, overflow);
+  return there < makespan() && CopyTime(link().to_device, overflow) < makespan() - there;
+}
+
 absl::StatusOr<std::optional<Incumbent::Problem>> Incumbent::ProblemOf(
     const Schedule& compute, Granularity granularity) const {
   absl::StatusOr<ComputeTrace> trace = TraceOf(instance(), compute, granularity);
@@ -63,12 +72,7 @@ absl::StatusOr<std::optional<Incumbent::Problem>> Incumbent::ProblemOf(
     time += step.time;
     peak = std::max(peak, step.need);
   }
-  const Bytes overflow = std::max(peak - memory(), Bytes(0));
-  // Each copy may take all that times can say: their sum is not made.
-  const Nanos there = CopyTime(link().to_host, overflow);
-  const bool copies_take_longer =
-      there >= makespan() || CopyTime(link().to_device, overflow) >= makespan() - there;
-  if (time >= makespan() || (overflow > Bytes(0) && copies_take_longer)) return std::nullopt;
+  if (!MayBeFaster(time, peak)) return std::nullopt;
   absl::StatusOr<TraceProblem> offload = MakeTraceProblem(*trace, link(), memory());
   if (!offload.ok()) return std::nullopt;  // copies take longer than times can say
   return Problem{*std::move(trace), *std::move(offload)};

@@ -42,6 +42,9 @@ class Incumbent {
   const Schedule& schedule() const { return best_.schedule(); }
   const std::string& explanation() const { return best_.explanation(); }
 
+  // Whether a compute schedule that takes so much may, with copies of what is too much, be faster than what is known.
+  bool MayBeFaster(Nanos time, Bytes peak) const;
+
   // A schedule, transfers included, if it fits. INTERNAL if the evaluator refuses it.
   absl::Status Offer(const Schedule& schedule, const std::string& explanation);
 

@@ -551,9 +551,11 @@ std::optional<Nanos> FractionalOptimum(const OffloadProblem& problem) {
 
 namespace {
 
+// No more than there is to say: of slots smaller than a byte there may be more.
 int64_t FloorOf(int128 value, int128 divisor) {
-  const int128 quotient = value / divisor;
-  return static_cast<int64_t>(value % divisor < 0 ? quotient - 1 : quotient);
+  const int128 quotient = value / divisor - (value % divisor < 0 ? 1 : 0);
+  constexpr int128 kMost = std::numeric_limits<int64_t>::max();
+  return static_cast<int64_t>(std::clamp<int128>(quotient, -kMost, kMost));
 }
 
 int64_t CeilOf(int128 value, int128 divisor) { return -FloorOf(-value, divisor); }

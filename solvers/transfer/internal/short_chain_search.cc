@@ -936,10 +936,32 @@ class ShortChainSearch {
   uint32_t from_ = 0;
 };
 
+// Whether sums of times, each op's and each copy's more often than any schedule has it, stay what can be said.
+bool SumsCanBeSaid(const Instance& instance) {
+  static constexpr int64_t kMost = kMaxTotal / 64;
+  const Chain& chain = instance.chain();
+  const TransferModel& link = *instance.link();
+  int64_t sum = 0;
+  const auto add = [&sum](Nanos time) {
+    sum = std::min(kMost, sum + std::min(kMost, time.value()));
+  };
+  for (int l = 0; l <= chain.length() + 1; ++l) {
+    for (const Bytes bytes : {chain.activation(l), l > 0 ? chain.stage(l).saved : Bytes(0)}) {
+      add(CopyTime(link.to_host, bytes));
+      add(CopyTime(link.to_device, bytes));
+    }
+    if (l == 0) continue;
+    add(chain.stage(l).forward_time);
+    add(chain.stage(l).backward_time);
+  }
+  return sum < kMost;
+}
+
 }  // namespace
 
 absl::StatusOr<ShortChainAnswer> SearchShortChain(const Instance& instance, Bytes memory,
                                                   Nanos known, const SolveContext& context) {
+  if (!SumsCanBeSaid(instance)) return ShortChainAnswer();
   return ShortChainSearch(instance, memory, known, context).Run();
 }
 

@@ -22,7 +22,7 @@ namespace stowage {
 inline constexpr int kShortChain = 4;
 
 struct ShortChainAnswer {
-  // Whether all was looked at: else the search took more memory than it may.
+  // Whether all was looked at: else the search took more memory than it may, or times are of years, whose sums could not be said.
   bool complete = false;
   // Faster than what was known; nothing if there is none.
   std::optional<Schedule> schedule;

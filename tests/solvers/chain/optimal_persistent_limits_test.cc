@@ -119,13 +119,17 @@ Chain EqualStages(int length) {
 // Of little memory, schedules of equal stages have L^2 / 2 instructions.
 TEST(OptimalPersistentLimits, RefusesSchedulesTooLongToKeep) {
   const Chain long_chain = EqualStages(3500);
-  const absl::StatusOr<Bytes> least = OptimalPersistentSolver().LeastBudget(long_chain, {});
-  ASSERT_TRUE(least.ok()) << least.status();
-  EXPECT_EQ(OptimalPersistentSolver().Solve(long_chain, *least, {}).status().code(),
+  const absl::StatusOr<Plan> within_one = OptimalPersistentSolver().Solve(long_chain, Bytes(1), {});
+  ASSERT_TRUE(within_one.ok()) << within_one.status();
+  EXPECT_EQ(within_one->status, PlanStatus::kProvenInfeasible);
+  const Bytes least = within_one->bounds.least_budget;
+  EXPECT_EQ(OptimalPersistentSolver().LeastBudget(long_chain, {}).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(OptimalPersistentSolver().Solve(long_chain, least, {}).status().code(),
             absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(OptimalPersistentSolver().SolveFrontier(long_chain, {}).status().code(),
             absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(OptimalPersistentSolver().Solve(long_chain, *least - Bytes(1), {})->status,
+  EXPECT_EQ(OptimalPersistentSolver().Solve(long_chain, least - Bytes(1), {})->status,
             PlanStatus::kProvenInfeasible);
   EXPECT_EQ(OptimalPersistentSolver().LeastBudget(EqualStages(15000), {}).status().code(),
             absl::StatusCode::kResourceExhausted);
