@@ -82,6 +82,11 @@ int Help(const std::vector<Command>& commands, const Arguments& arguments) {
     std::cout << (arguments.empty() ? ProgramHelp(commands) : ManPage(commands));
     return kExitOk;
   }
+  if (arguments[0] == "help") return Help(commands, {});
+  if (arguments[0] == "completion") {
+    std::cout << CompletionHelp();
+    return kExitOk;
+  }
   const Command* command = Find(commands, arguments[0]);
   if (command == nullptr) return Unknown("command", arguments[0], "");
   std::string words = command->name;
@@ -95,6 +100,7 @@ int Help(const std::vector<Command>& commands, const Arguments& arguments) {
 }
 
 int Completion(const std::vector<Command>& commands, const Arguments& arguments) {
+  if (!arguments.empty() && AsksForHelp(arguments[0])) return Help(commands, {"completion"});
   const absl::StatusOr<std::string> script =
       CompletionScript(commands, arguments.empty() ? "" : arguments[0]);
   if (!script.ok()) return Fail(script.status());

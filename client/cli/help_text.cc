@@ -5,6 +5,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/completion.h"
 #include "client/cli/exit_code.h"
 #include "solvers/base/flag_parser.h"
 
@@ -61,6 +63,12 @@ std::string CommandHelp(const std::string& words, const Command& command) {
     absl::StrAppend(&text, "  stowage ", example, "\n");
   }
   return text;
+}
+
+std::string CompletionHelp() {
+  return absl::StrCat("usage: stowage completion ", absl::StrJoin(CompletedShells(), "|"),
+                      "\n\na script that completes command lines\n\nExamples:\n",
+                      "  source <(stowage completion bash)\n");
 }
 
 }  // namespace stowage

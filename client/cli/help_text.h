@@ -15,6 +15,8 @@ std::string ProgramHelp(const std::vector<Command>& commands);
 std::string GroupHelp(const Command& group);
 // Of a command: flags with their defaults, examples. `words` are those of the command, "cache ls".
 std::string CommandHelp(const std::string& words, const Command& command);
+// Of `stowage completion`.
+std::string CompletionHelp();
 
 // Everything, in roff: `stowage help --man | man -l -`.
 std::string ManPage(const std::vector<Command>& commands);

@@ -88,6 +88,9 @@ TEST(CliHelp, HelpOfACommandIsWhatItsFlagPrints) {
     EXPECT_THAT(help.out, HasSubstr("usage: stowage " + command));
   }
   EXPECT_EQ(Stowage("--help").out, HelpOf(""));
+  EXPECT_EQ(HelpOf("help"), HelpOf(""));
+  EXPECT_THAT(HelpOf("completion"), HasSubstr("usage: stowage completion bash|zsh|fish"));
+  EXPECT_EQ(Stowage("completion --help").out, HelpOf("completion"));
   EXPECT_EQ(Stowage("help dance").code, kExitUsage);
   EXPECT_EQ(Stowage("--version").out, absl::StrCat("stowage ", kSolverVersion, "\n"));
 }
