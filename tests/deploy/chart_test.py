@@ -87,6 +87,22 @@ def check_values(render):
     assert not manifests.of_kind(resources, "NetworkPolicy")
 
 
+def check_own_redis(render):
+    """One that is not the chart's: pods reach it and its password, and may look up its name."""
+    import manifests
+    rule = {"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}], "ports": [{"protocol": "TCP", "port": 6379}]}
+    resources = render("plain", {
+        "redis": {"ownSecretName": "ours"}, "networkPolicy": {"egress": [rule]},
+        "settings": {"redis": "redis.example:6379", "redis_password_file": "/etc/stowage/redis/password"}})
+    pod, container = manifests.stowaged_container(resources)
+    assert {"name": "redis-password", "mountPath": "/etc/stowage/redis", "readOnly": True} in container["volumeMounts"]
+    assert any(volume.get("secret", {}).get("secretName") == "ours" for volume in pod["volumes"])
+    policy, = manifests.of_kind(resources, "NetworkPolicy")
+    assert policy["spec"]["egress"][0] == rule
+    assert {"protocol": "UDP", "port": 53} in policy["spec"]["egress"][1]["ports"]
+    assert manifests.of_kind(render("plain"), "NetworkPolicy")[0]["spec"]["egress"] == []
+
+
 def check_rolling(render):
     """A setting that changes rolls the servers; two releases do not select each other's pods."""
     def digest(resources):
@@ -140,6 +156,7 @@ def main():
         check_as_the_overlay(name, resources, kustomize.render(deploy / "kubernetes/overlays" / name), yaml)
         print(f"{name}: {len(resources)} resources, as the overlay's, {valid}")
     check_values(render)
+    check_own_redis(render)
     check_rolling(render)
     check_refusals(render)
     print("passed")

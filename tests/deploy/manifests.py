@@ -159,6 +159,8 @@ def pod_monitor_fields(resource):
     """Of a custom resource that no schema here knows: just the fields that deploy/ uses, by their names in the operator's API."""
     spec = resource["spec"]
     assert resource["apiVersion"] == "monitoring.coreos.com/v1", resource
-    assert set(spec) == {"selector", "podMetricsEndpoints"}, yaml.safe_dump(spec)
+    assert set(spec) == {"jobLabel", "selector", "podMetricsEndpoints"}, yaml.safe_dump(spec)
+    # The rules of alerts find jobs by their name.
+    assert "stowage" in spec["selector"]["matchLabels"].get(spec["jobLabel"], ""), yaml.safe_dump(spec)
     for endpoint in spec["podMetricsEndpoints"]:
         assert set(endpoint) <= {"port", "path", "interval", "scrapeTimeout"}, endpoint
