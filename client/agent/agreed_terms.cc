@@ -192,6 +192,19 @@ absl::StatusOr<Profile> AgreeOnCosts(PlanAgreement* agreement, const Profile& mi
   return agreed;
 }
 
+// The least of all ranks, where each has one; else an error of all, as of GatherOrFail.
+absl::StatusOr<Bytes> AgreeOnBudget(PlanAgreement* agreement, const absl::StatusOr<Bytes>& mine) {
+  constexpr int64_t kNone = std::numeric_limits<int64_t>::min();
+  const absl::StatusOr<std::vector<int64_t>> greatest =
+      agreement->Greatest({mine.ok() ? 0 : 1, mine.ok() ? -mine->value() : kNone});
+  if (!greatest.ok()) return greatest.status();
+  if (greatest->front() == 0) return Bytes(-greatest->back());
+  // Of all ranks alike; now each that has failed says why.
+  const absl::Status why =
+      GatherOrFail(agreement, mine.ok() ? absl::StatusOr<std::string>("") : mine.status()).status();
+  return why.ok() ? absl::InternalError("the ranks say one thing, then another") : why;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> GatherOrFail(PlanAgreement* agreement,
@@ -204,22 +217,6 @@ absl::StatusOr<std::vector<std::string>> GatherOrFail(PlanAgreement* agreement,
     if (!failed.ok()) return failed;
   }
   return all;
-}
-
-absl::StatusOr<std::vector<int64_t>> GreatestOrFail(
-    PlanAgreement* agreement, const absl::StatusOr<std::vector<int64_t>>& mine, size_t count) {
-  std::vector<int64_t> numbers(count, std::numeric_limits<int64_t>::min());
-  if (mine.ok()) numbers = *mine;
-  numbers.push_back(mine.ok() ? 0 : 1);
-  absl::StatusOr<std::vector<int64_t>> greatest = agreement->Greatest(numbers);
-  if (!greatest.ok()) return greatest.status();
-  const bool failed = greatest->back() != 0;
-  greatest->pop_back();
-  if (!failed) return greatest;
-  // Of all ranks alike; now each that has failed says why.
-  const absl::Status why =
-      GatherOrFail(agreement, mine.ok() ? absl::StatusOr<std::string>("") : mine.status()).status();
-  return why.ok() ? absl::InternalError("the ranks say one thing, then another") : why;
 }
 
 absl::StatusOr<std::string> BroadcastOrFail(PlanAgreement* agreement,
@@ -297,14 +294,10 @@ absl::StatusOr<AgreedTerms> AgreeOnTerms(PlanAgreement* agreement,
   if (!same.ok()) return same;
   absl::StatusOr<Profile> profile = AgreeOnCosts(agreement, mine->profile);
   if (!profile.ok()) return profile.status();
-  const absl::StatusOr<Bytes> budget = ResolveBudget(*profile, mine->budget, options);
-  const absl::StatusOr<std::vector<int64_t>> least = GreatestOrFail(
-      agreement,
-      budget.ok() ? absl::StatusOr<std::vector<int64_t>>(std::vector<int64_t>{-budget->value()})
-                  : budget.status(),
-      /*count=*/1);
-  if (!least.ok()) return least.status();
-  return AgreedTerms{*std::move(profile), Bytes(-least->front())};
+  const absl::StatusOr<Bytes> budget =
+      AgreeOnBudget(agreement, ResolveBudget(*profile, mine->budget, options));
+  if (!budget.ok()) return budget.status();
+  return AgreedTerms{*std::move(profile), *budget};
 }
 
 // "<status>,<source>,<profiled>,<for larger>,<profile wanted>,<revision>,<least budget>,<request time>,

@@ -3,8 +3,6 @@
 #ifndef STOWAGE_CLIENT_AGENT_AGREED_TERMS_H_
 #define STOWAGE_CLIENT_AGENT_AGREED_TERMS_H_
 
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -32,11 +30,6 @@ absl::StatusOr<std::string> BroadcastOrFail(PlanAgreement* agreement,
 // What rank `from` says; nobody looks at `mine` of another rank. Two exchanges of the greatest of all, one as long as the text.
 absl::StatusOr<std::string> BroadcastFrom(PlanAgreement* agreement, int from,
                                           const std::string& mine);
-
-// Of each number the greatest of all ranks, where none has failed; else an error of all, as of GatherOrFail. All ranks have `count`
-// numbers. One exchange, two where a rank has failed.
-absl::StatusOr<std::vector<int64_t>> GreatestOrFail(
-    PlanAgreement* agreement, const absl::StatusOr<std::vector<int64_t>>& mine, size_t count);
 
 // OK where all ranks have the same; else an error of all: that of a rank that failed, as of GatherOrFail, or what `differs`
 // says of the first rank that has another one.
