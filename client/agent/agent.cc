@@ -40,6 +40,8 @@ std::unique_ptr<PlanConnection> ConnectTo(const AgentOptions& options,
   return Connect(options.server, said, options.retry);
 }
 
+constexpr char kSwitchedOff[] = "switched off: training is plain";
+
 AdoptedPlan NotPlanned(const std::string& why) {
   AdoptedPlan none;
   none.plan.status = PlanStatus::kNotFound;
@@ -100,16 +102,18 @@ Agent::Agent(std::unique_ptr<TrainedModel> model, std::unique_ptr<PlanConnection
   }
 }
 
+std::string Agent::OffBy() const {
+  if (options_.off && options_.off()) return "options.off";
+  if (options_.off_variable.empty()) return "";
+  const char* value = std::getenv(options_.off_variable.c_str());
+  if (value == nullptr || *value == '\0' || std::string(value) == "0") return "";
+  return absl::StrCat(options_.off_variable, "=", value);
+}
+
 bool Agent::SwitchedOff() {
-  std::string by;
-  if (options_.off && options_.off()) {
-    by = "options.off";
-  } else if (!options_.off_variable.empty()) {
-    const char* value = std::getenv(options_.off_variable.c_str());
-    if (value != nullptr && *value != '\0' && std::string(value) != "0") {
-      by = absl::StrCat(options_.off_variable, "=", value);
-    }
-  }
+  std::string by = OffBy();
+  if (agreed_ && !off_agreed_) by.clear();
+  if (agreed_ && off_agreed_ && by.empty()) by = "another rank";
   if (killed_ == by.empty()) {
     killed_ = !killed_;
     arenas_.Release();
@@ -174,10 +178,7 @@ absl::Status Agent::UseProfile(const Batch& batch, stowage::Profile profile) {
 }
 
 // What ends a call of all ranks before it has begun.
-// Switched off, the others make none.
-absl::Status Agent::Refuse(absl::Status error) {
-  return agreed_ && !SwitchedOff() ? agreed_->Refuse(error) : error;
-}
+absl::Status Agent::Refuse(absl::Status error) { return agreed_ ? agreed_->Refuse(error) : error; }
 
 AdoptedPlan Agent::Install(PreparedPlan prepared, PlannedShape* shape) {
   shape->adopted = std::move(prepared.adopted);
@@ -198,13 +199,22 @@ AdoptedPlan Agent::Install(PreparedPlan prepared, PlannedShape* shape) {
   return adopted;
 }
 
-absl::StatusOr<PreparedPlan> Agent::MakePlan(const Batch& batch, const Budget& budget, bool refresh,
-                                             PlannedShape* shape) {
+absl::StatusOr<std::optional<PreparedPlan>> Agent::MakePlan(const Batch& batch,
+                                                            const Budget& budget, bool refresh,
+                                                            PlannedShape* shape) {
   arenas_.Release();
   if (agreed_) {
-    return refresh ? agreed_->Refresh(batch, budget, shape) : agreed_->Plan(batch, budget, shape);
+    const bool off = !OffBy().empty();
+    absl::StatusOr<std::optional<PreparedPlan>> prepared =
+        refresh ? agreed_->Refresh(batch, budget, off, shape)
+                : agreed_->Plan(batch, budget, off, shape);
+    if (prepared.ok()) off_agreed_ = !prepared->has_value();
+    return prepared;
   }
-  return refresh ? planner_.Refresh(batch, budget, shape) : planner_.Plan(batch, budget, shape);
+  absl::StatusOr<PreparedPlan> prepared =
+      refresh ? planner_.Refresh(batch, budget, shape) : planner_.Plan(batch, budget, shape);
+  if (!prepared.ok()) return prepared.status();
+  return std::optional<PreparedPlan>(*std::move(prepared));
 }
 
 absl::StatusOr<AdoptedPlan> Agent::PlanAnew(const Batch& batch, const Budget& budget,
@@ -212,12 +222,18 @@ absl::StatusOr<AdoptedPlan> Agent::PlanAnew(const Batch& batch, const Budget& bu
   const absl::Status listed = CheckBatch(batch);
   if (!listed.ok()) return Refuse(listed);
   NoteEnded();
-  if (SwitchedOff()) return NotPlanned("switched off: training is plain");
+  wanted_ = budget;
+  if (!agreed_ && SwitchedOff()) return NotPlanned(kSwitchedOff);
   PlannedShape* shape = MeetAnew(batch);
   arenas_.TryAgain();
-  absl::StatusOr<PreparedPlan> prepared = MakePlan(batch, budget, refresh, shape);
+  absl::StatusOr<std::optional<PreparedPlan>> prepared = MakePlan(batch, budget, refresh, shape);
   if (!prepared.ok()) return prepared.status();
-  AdoptedPlan adopted = Install(*std::move(prepared), shape);
+  if (!prepared->has_value()) {
+    SwitchedOff();  // tells it
+    return NotPlanned(kSwitchedOff);
+  }
+  wanted_.reset();
+  AdoptedPlan adopted = Install(**std::move(prepared), shape);
   room_ = adopted.plan.budget;
   return adopted;
 }

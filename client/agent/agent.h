@@ -91,8 +91,8 @@ class Agent {
   // otherwise (PROVEN_INFEASIBLE, NOT_FOUND) there is no plan to step by. Budgets in shares are shares of
   // this job's own profile; of a plan that came by shapes alone (AgentOptions::plan_by_shapes), of what
   // the server knows of plain training. Batches of other shapes are planned within the same bytes, when they come.
-  // Switched off, the answer is NOT_FOUND, with why. Errors: ProfileChain, ProfileGraph,
-  // PlanConnection, Executor::Create.
+  // Switched off, the answer is NOT_FOUND, with why, and once that is over steps plan within that budget; of several
+  // ranks, once Plan is called again. Errors: ProfileChain, ProfileGraph, PlanConnection, Executor::Create.
   absl::StatusOr<AdoptedPlan> Plan(const Batch& batch, const Budget& budget);
   absl::StatusOr<AdoptedPlan> Plan(const at::Tensor& input, const Tensors& target,
                                    const Budget& budget);
@@ -200,6 +200,7 @@ class Agent {
 
   absl::StatusOr<StepStart> StartOf(const Batch& batch) const;
   static StepPeaks PeaksSince(const StepStart& start);
+  // Null: the step is plain, as the ranks are switched off.
   absl::StatusOr<PlannedShape*> ShapeOfStep(const Batch& batch, bool whole, PlannedShape* shape);
   // Of a step by the plan of `by`; `own`: it was made for this shape; `alone`: its memory and time are its own.
   void NoteEnd(const absl::StatusOr<StepReport>& report, const StepStart& start,
@@ -221,6 +222,9 @@ class Agent {
   // Of steps that the device has done; `waits`: of all.
   void NoteTimes(bool waits);
   bool Trains(const Batch& batch) const;
+  // What the caller's switch is on by; empty where it is off.
+  std::string OffBy() const;
+  // Of ranks, as they have agreed on it.
   bool SwitchedOff();
   absl::Status CheckBatch(const Batch& batch);
   PlannedShape* FindOrAddShape(const Batch& batch);
@@ -229,8 +233,9 @@ class Agent {
   PlannedShape* MeetAnew(const Batch& batch);
   AdoptedPlan Install(PreparedPlan prepared, PlannedShape* shape);
   void Replan(const Batch& batch, PlannedShape* shape);
-  absl::StatusOr<PreparedPlan> MakePlan(const Batch& batch, const Budget& budget, bool refresh,
-                                        PlannedShape* shape);
+  // Nullopt where the ranks are switched off.
+  absl::StatusOr<std::optional<PreparedPlan>> MakePlan(const Batch& batch, const Budget& budget,
+                                                       bool refresh, PlannedShape* shape);
   absl::StatusOr<AdoptedPlan> PlanUnasked(const Batch& batch, PlannedShape* shape);
   absl::StatusOr<PreparedPlan> PlanAlone(const Batch& batch, Bytes budget, PlannedShape* shape);
   void PlanAloneForLess(const Batch& batch, PlannedShape* shape);
@@ -291,6 +296,8 @@ class Agent {
   std::optional<BatchSignature> stepped_by_;  // the shape whose plan came or was stepped by last
   std::optional<Bytes> room_;                 // for shapes that Plan is not called for
   bool killed_ = false;
+  bool off_agreed_ = false;       // some rank's switch is on, and all ranks know
+  std::optional<Budget> wanted_;  // what Plan was called for last, switched off
   StepCounts steps_;
   std::vector<std::shared_ptr<BegunStep>> begun_;  // that nobody has noted the end of
   std::deque<UntimedStep> untimed_;

@@ -59,15 +59,17 @@ absl::StatusOr<std::vector<at::Tensor>> Agent::Forward(Batch batch) {
     Overlap();
     return model_->PlainForward(std::move(batch));
   }
-  if (SwitchedOff()) {
+  const auto plain_step = [this](Batch whole) {
     Overlap();
     ++steps_.plain;
-    return model_->PlainForward(std::move(batch));
-  }
+    return model_->PlainForward(std::move(whole));
+  };
+  if (!agreed_ && SwitchedOff()) return plain_step(std::move(batch));
   PlannedShape* const shape = FindOrAddShape(batch);
   if (options_.shadow) return ShadowForward(std::move(batch), shape);
   const absl::StatusOr<PlannedShape*> by = ShapeOfStep(batch, /*whole=*/false, shape);
   if (!by.ok()) return by.status();
+  if (*by == nullptr) return plain_step(std::move(batch));
   arenas_.Release();
   const absl::StatusOr<StepStart> start = StartOf(batch);
   if (!start.ok()) return start.status();

@@ -129,7 +129,8 @@ struct AgentOptions {
   // another plan of all, which all ranks make alike: before the next step where the agreement votes (a process group), else
   // every `drift.window` steps; where that step is of another shape, so many steps later again or some more. A batch stays in memory until
   // its whole step (Step) ends, as of `finish_step`, so that a graph's peak may be higher than planned by its inputs. All
-  // ranks make equally many steps. The kill switch is for all ranks or none. Null: this rank is alone.
+  // ranks make equally many steps. Where the kill switch is on at one rank, all train plain: from the step after the next
+  // where the agreement votes, else from the next look at what ranks have found out, and as long. Null: this rank is alone.
   std::shared_ptr<PlanAgreement> agreement;
 
   // The kill switch, asked before each step: as long as it says true, or the environment variable is set

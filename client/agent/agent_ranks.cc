@@ -36,6 +36,7 @@ ReplanRequest ParseRequest(const std::string& text) {
 constexpr uint32_t kWantsPlan = 1;
 constexpr uint32_t kHasPlannedAlone = 2;
 constexpr uint32_t kFails = 4;
+constexpr uint32_t kIsOff = 8;
 
 uint32_t WordOf(const PendingReplan& pending) {
   if (StopsSteps(pending.reason)) return kFails;
@@ -53,7 +54,7 @@ int64_t Agent::StepsToNextLook() const {
 }
 
 uint32_t Agent::Words() const {
-  uint32_t words = 0;
+  uint32_t words = OffBy().empty() ? 0 : kIsOff;
   for (const PendingReplan* pending : table_.Pending()) words |= WordOf(*pending);
   return words;
 }
@@ -84,6 +85,8 @@ absl::Status Agent::AgreeBeforeStep(const Batch& batch, PlannedShape* shape) {
   const absl::StatusOr<uint32_t> heard = agreement_->Hear();
   tells_ = said_ = false;
   if (!heard.ok()) return heard.status();
+  off_agreed_ = (*heard & kIsOff) != 0;
+  if (off_agreed_) return absl::OkStatus();
   uint32_t wishes = *heard;
   if (quiet_steps_ > 0) {
     --quiet_steps_;
@@ -126,6 +129,8 @@ absl::Status Agent::AgreeOnReplan(const Batch& batch, PlannedShape* shape) {
       room_ = std::min(*room_, request.replan->budget);
     }
   }
+  off_agreed_ = (words & kIsOff) != 0;
+  if (off_agreed_) return absl::OkStatus();
   // Ranks at different shapes have no plan in common, and this one may not be wished for: as all ranks see alike, none asks for the
   // same for a while.
   if (!alike || !agreed) {

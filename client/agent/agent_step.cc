@@ -34,15 +34,17 @@ absl::StatusOr<StepReport> Agent::Step(Batch batch) {
   if (!listed.ok()) return listed;
   NoteEnded();
   Overlap();
-  if (SwitchedOff()) {
+  const auto plain_step = [this](Batch whole) {
     ++steps_.plain;
-    return model_->PlainStep(std::move(batch), {MeterOf(options_), options_.device});
-  }
+    return model_->PlainStep(std::move(whole), {MeterOf(options_), options_.device});
+  };
+  if (!agreed_ && SwitchedOff()) return plain_step(std::move(batch));
   PlannedShape* shape = FindOrAddShape(batch);
   if (options_.shadow) return ShadowStep(std::move(batch), shape);
   const absl::StatusOr<PlannedShape*> by = ShapeOfStep(batch, /*whole=*/true, shape);
   if (!by.ok()) return by.status();
-  absl::StatusOr<StepReport> report = StepBy(std::move(batch), *by, shape);
+  absl::StatusOr<StepReport> report =
+      *by == nullptr ? plain_step(std::move(batch)) : StepBy(std::move(batch), *by, shape);
   // What comes of an error here, the next step says.
   if (tells_) (void)SayOfStep();
   return report;
@@ -116,12 +118,18 @@ absl::StatusOr<StepReport> Agent::FinishStep(Batch batch, const AddedGradients& 
 // `whole`: Step's, which ends also where its plan fails.
 absl::StatusOr<PlannedShape*> Agent::ShapeOfStep(const Batch& batch, bool whole,
                                                  PlannedShape* shape) {
+  absl::StatusOr<PlannedShape*> by(nullptr);
   if (agreed_) {
+    // They have agreed on nothing: the others cannot step but so.
+    if (!room_ && !wanted_ && !OffBy().empty()) return by;
     const absl::Status status = AgreeBeforeStep(batch, shape);
     if (!status.ok()) return status;
   }
-  absl::StatusOr<PlannedShape*> by = ShapeToStepBy(batch, whole, shape);
-  if (by.ok()) stepped_by_ = (*by)->signature;
+  const bool plain = agreed_ && (SwitchedOff() || (!room_ && wanted_));
+  if (!plain) {
+    by = ShapeToStepBy(batch, whole, shape);
+    if (by.ok()) stepped_by_ = (*by)->signature;
+  }
   if (!agreed_) return by;
   if (agreement_->votes()) {
     tells_ = by.ok();
@@ -169,11 +177,14 @@ absl::StatusOr<AdoptedPlan> Agent::PlanUnasked(const Batch& batch, PlannedShape*
     InstallAlone(*std::move(prepared), shape);
     return *shape->adopted;
   }
-  const absl::StatusOr<Budget> budget = room_ ? Budget(*room_) : BudgetOfOptions();
+  const absl::StatusOr<Budget> budget = room_     ? Budget(*room_)
+                                        : wanted_ ? *wanted_
+                                                  : BudgetOfOptions();
   if (!budget.ok()) return budget.status();
-  absl::StatusOr<PreparedPlan> prepared = MakePlan(batch, *budget, /*refresh=*/false, shape);
+  absl::StatusOr<std::optional<PreparedPlan>> prepared =
+      MakePlan(batch, *budget, /*refresh=*/false, shape);
   if (!prepared.ok()) return prepared.status();
-  AdoptedPlan adopted = Install(*std::move(prepared), shape);
+  AdoptedPlan adopted = Install(**std::move(prepared), shape);
   if (!room_) room_ = adopted.plan.budget;
   return adopted;
 }
@@ -223,7 +234,14 @@ void Agent::Replan(const Batch& batch, PlannedShape* shape) {
   LimitHostMemory(pending, shape);
   // With a profile of now, unless it is memory that is missing or there was none before.
   const bool refresh = !StopsSteps(pending.reason) && pending.reason != ReplanReason::kPlannedAlone;
-  InstallOrTell(MakePlan(batch, pending.budget, refresh, shape), /*alone=*/false, shape);
+  absl::StatusOr<std::optional<PreparedPlan>> prepared =
+      MakePlan(batch, pending.budget, refresh, shape);
+  if (!prepared.ok()) return InstallOrTell(prepared.status(), /*alone=*/false, shape);
+  if (!prepared->has_value()) {
+    shape->pending = pending;  // once they are on again
+    return;
+  }
+  InstallOrTell(**std::move(prepared), /*alone=*/false, shape);
 }
 
 absl::StatusOr<Agent::StepStart> Agent::StartOf(const Batch& batch) const {

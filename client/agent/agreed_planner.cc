@@ -71,13 +71,6 @@ absl::Status AgreedPlanner::Refuse(const absl::Status& error) {
   return AgreeToBegin(agreement_, error).status();
 }
 
-// Where some rank lacks what is to be measured.
-absl::StatusOr<bool> AgreedPlanner::MustMeasureAnew(bool lacks) {
-  const absl::StatusOr<bool> some_lack = AgreeToBegin(agreement_, lacks);
-  if (!some_lack.ok()) return some_lack.status();
-  return *some_lack && planner_->may_communicate();
-}
-
 absl::StatusOr<AgreedTerms> AgreedPlanner::Agree(const absl::Status& measured, const Budget& budget,
                                                  const PlannedShape& shape) {
   if (!measured.ok()) return AgreeOnTerms(agreement_, measured);
@@ -90,9 +83,11 @@ absl::StatusOr<AgreedTerms> AgreedPlanner::Agree(const absl::Status& measured, c
 
 absl::StatusOr<AgreedTerms> AgreedPlanner::AgreeWithTimes(const Batch& batch, const Budget& budget,
                                                           PlannedShape* shape) {
-  const absl::StatusOr<bool> anew = MustMeasureAnew(!shape->has_times());
-  if (!anew.ok()) return anew.status();
-  return Agree(planner_->EnsureTimes(batch, shape, *anew), budget, *shape);
+  const absl::StatusOr<Beginning> of_all =
+      AgreeToBegin(agreement_, Beginning{!shape->has_times(), /*off=*/false});
+  if (!of_all.ok()) return of_all.status();
+  const bool anew = of_all->lacks && planner_->may_communicate();
+  return Agree(planner_->EnsureTimes(batch, shape, anew), budget, *shape);
 }
 
 absl::StatusOr<ClientPlan> AgreedPlanner::Lead(const Batch& batch, const Budget& budget,
@@ -181,12 +176,17 @@ absl::StatusOr<PreparedPlan> AgreedPlanner::PrepareAll(const absl::StatusOr<Clie
   return prepared;
 }
 
-absl::StatusOr<PreparedPlan> AgreedPlanner::Make(const Batch& batch, const Budget& budget,
-                                                 bool refresh, PlannedShape* shape) {
-  const absl::StatusOr<bool> anew = MustMeasureAnew(!shape->profile);
-  if (!anew.ok()) return anew.status();
+absl::StatusOr<std::optional<PreparedPlan>> AgreedPlanner::Make(const Batch& batch,
+                                                                const Budget& budget, bool refresh,
+                                                                bool off, PlannedShape* shape) {
+  const absl::StatusOr<Beginning> of_all =
+      AgreeToBegin(agreement_, Beginning{!shape->profile, off});
+  if (!of_all.ok()) return of_all.status();
+  if (of_all->off) return std::nullopt;
+  // Where some rank lacks what is to be measured.
+  const bool anew = of_all->lacks && planner_->may_communicate();
   const absl::Status measured =
-      refresh ? planner_->Profile(batch, shape) : planner_->EnsureBytes(batch, shape, *anew);
+      refresh ? planner_->Profile(batch, shape) : planner_->EnsureBytes(batch, shape, anew);
   absl::StatusOr<AgreedTerms> terms = Agree(measured, budget, *shape);
   if (!terms.ok()) return terms.status();
   absl::StatusOr<ClientPlan> answer = agreement_->rank() == 0
@@ -198,17 +198,21 @@ absl::StatusOr<PreparedPlan> AgreedPlanner::Make(const Batch& batch, const Budge
     answer = ForTheSlowest(*std::move(answer), *terms, *shape);
     if (!answer.ok()) return answer.status();
   }
-  return PrepareAll(answer, batch, *shape);
+  absl::StatusOr<PreparedPlan> prepared = PrepareAll(answer, batch, *shape);
+  if (!prepared.ok()) return prepared.status();
+  return std::optional<PreparedPlan>(*std::move(prepared));
 }
 
-absl::StatusOr<PreparedPlan> AgreedPlanner::Plan(const Batch& batch, const Budget& budget,
-                                                 PlannedShape* shape) {
-  return Make(batch, budget, /*refresh=*/false, shape);
+absl::StatusOr<std::optional<PreparedPlan>> AgreedPlanner::Plan(const Batch& batch,
+                                                                const Budget& budget, bool off,
+                                                                PlannedShape* shape) {
+  return Make(batch, budget, /*refresh=*/false, off, shape);
 }
 
-absl::StatusOr<PreparedPlan> AgreedPlanner::Refresh(const Batch& batch, const Budget& budget,
-                                                    PlannedShape* shape) {
-  return Make(batch, budget, /*refresh=*/true, shape);
+absl::StatusOr<std::optional<PreparedPlan>> AgreedPlanner::Refresh(const Batch& batch,
+                                                                   const Budget& budget, bool off,
+                                                                   PlannedShape* shape) {
+  return Make(batch, budget, /*refresh=*/true, off, shape);
 }
 
 }  // namespace stowage

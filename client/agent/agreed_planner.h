@@ -11,6 +11,7 @@
 #ifndef STOWAGE_CLIENT_AGENT_AGREED_PLANNER_H_
 #define STOWAGE_CLIENT_AGENT_AGREED_PLANNER_H_
 
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -30,10 +31,12 @@ class AgreedPlanner {
   AgreedPlanner(BatchPlanner* planner, PlanAgreement* agreement, const AgentOptions* options)
       : planner_(planner), agreement_(agreement), options_(options) {}
 
-  // As those of BatchPlanner; an error of one rank is one of all.
-  absl::StatusOr<PreparedPlan> Plan(const Batch& batch, const Budget& budget, PlannedShape* shape);
-  absl::StatusOr<PreparedPlan> Refresh(const Batch& batch, const Budget& budget,
-                                       PlannedShape* shape);
+  // As those of BatchPlanner; an error of one rank is one of all. `off`: this rank's kill switch is on. Where any rank's is,
+  // none measures or plans: nullopt.
+  absl::StatusOr<std::optional<PreparedPlan>> Plan(const Batch& batch, const Budget& budget,
+                                                   bool off, PlannedShape* shape);
+  absl::StatusOr<std::optional<PreparedPlan>> Refresh(const Batch& batch, const Budget& budget,
+                                                      bool off, PlannedShape* shape);
 
   // In place of either, on a rank that cannot come so far: the others get its error. Returns it, or that of another rank.
   absl::Status Refuse(const absl::Status& error);
@@ -41,9 +44,8 @@ class AgreedPlanner {
  private:
   class Source;
 
-  absl::StatusOr<PreparedPlan> Make(const Batch& batch, const Budget& budget, bool refresh,
-                                    PlannedShape* shape);
-  absl::StatusOr<bool> MustMeasureAnew(bool lacks);
+  absl::StatusOr<std::optional<PreparedPlan>> Make(const Batch& batch, const Budget& budget,
+                                                   bool refresh, bool off, PlannedShape* shape);
   absl::StatusOr<AgreedTerms> Agree(const absl::Status& measured, const Budget& budget,
                                     const PlannedShape& shape);
   absl::StatusOr<AgreedTerms> AgreeWithTimes(const Batch& batch, const Budget& budget,

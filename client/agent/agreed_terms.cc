@@ -264,21 +264,26 @@ absl::Status AgreeOnDigest(PlanAgreement* agreement, const absl::StatusOr<Digest
   return CheckHeads(agreement, mine, *greatest, differs);
 }
 
+// How a rank begins: where one is off, it does not matter what others lack.
+constexpr int64_t kLacks = 1;
+constexpr int64_t kOff = 2;
+
 // As many numbers as ranks of versions up to 0.1.7 begin with, which then see that theirs are others, and gather, too.
-absl::StatusOr<bool> AgreeToBegin(PlanAgreement* agreement, const absl::StatusOr<bool>& lacks,
-                                  const std::string& version) {
-  const absl::StatusOr<Digest> mine =
-      lacks.ok() ? absl::StatusOr<Digest>(Sha256(version)) : lacks.status();
-  std::vector<int64_t> head = HeadOf(mine);
-  head.push_back(lacks.ok() && *lacks ? 1 : 0);
+absl::StatusOr<Beginning> AgreeToBegin(PlanAgreement* agreement,
+                                       const absl::StatusOr<Beginning>& mine,
+                                       const std::string& version) {
+  const absl::StatusOr<Digest> digest =
+      mine.ok() ? absl::StatusOr<Digest>(Sha256(version)) : mine.status();
+  std::vector<int64_t> head = HeadOf(digest);
+  head.push_back(!mine.ok() ? 0 : mine->off ? kOff : mine->lacks ? kLacks : 0);
   const absl::StatusOr<std::vector<int64_t>> greatest = agreement->Greatest(head);
   if (!greatest.ok()) return greatest.status();
-  const absl::Status same = CheckHeads(agreement, mine, *greatest, [agreement](int rank) {
+  const absl::Status same = CheckHeads(agreement, digest, *greatest, [agreement](int rank) {
     return absl::FailedPreconditionError(absl::StrCat(
         "rank ", rank, " has another version of Stowage than rank ", agreement->rank()));
   });
   if (!same.ok()) return same;
-  return greatest->back() != 0;
+  return Beginning{greatest->back() == kLacks, greatest->back() == kOff};
 }
 
 absl::StatusOr<AgreedTerms> AgreeOnTerms(PlanAgreement* agreement,

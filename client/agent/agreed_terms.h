@@ -36,10 +36,17 @@ absl::StatusOr<std::string> BroadcastFrom(PlanAgreement* agreement, int from,
 absl::Status AgreeOnDigest(PlanAgreement* agreement, const absl::StatusOr<Digest>& mine,
                            const std::function<absl::Status(int rank)>& differs);
 
+// What a rank says first in a call of all; of several ranks, whether it is so of any.
+struct Beginning {
+  bool lacks = false;  // it has to measure
+  bool off = false;    // its kill switch is on: nothing is planned, and nobody measures
+};
+
 // The first thing that ranks say in a call of all: which version each is (FAILED_PRECONDITION where they differ: what follows would be read
-// differently), and whether it lacks something: true where any does. An error of one rank is one of all, as of GatherOrFail.
-absl::StatusOr<bool> AgreeToBegin(PlanAgreement* agreement, const absl::StatusOr<bool>& lacks,
-                                  const std::string& version = kSolverVersion);
+// differently), and how it begins. An error of one rank is one of all, as of GatherOrFail.
+absl::StatusOr<Beginning> AgreeToBegin(PlanAgreement* agreement,
+                                       const absl::StatusOr<Beginning>& mine,
+                                       const std::string& version = kSolverVersion);
 
 // What one rank brings.
 struct OwnTerms {

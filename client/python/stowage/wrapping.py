@@ -23,7 +23,7 @@ from stowage._ranks import ranks_of
 from stowage._records import Records
 from stowage._resident import DeviceMemory, Resident
 from stowage._sharding import is_flattened
-from stowage.errors import FailedPrecondition, InvalidArgument, NotFound
+from stowage.errors import FailedPrecondition, InvalidArgument, NotFound, Unavailable
 from stowage.planning import Budget, Plan, Profile
 
 if TYPE_CHECKING:
@@ -192,6 +192,11 @@ class Training:
         return self.plan
 
     def _unwrap(self) -> None:
+        if self._chain.ranks is not None:
+            try:
+                self._chain.ranks.leave()  # the others would wait for what it says no more
+            except Unavailable:
+                pass  # none is there to hear it
         for reference in self._blocks:
             block = reference()
             planned = None if block is None else block.__dict__.get("forward")
@@ -293,7 +298,8 @@ def wrap(
 
 
 def unwrap(model: Model) -> Model:
-    """Has the model train plainly again. Returns it. Raises NotFound for a model that is not wrapped."""
+    """Has the model train plainly again. Returns it. Of several ranks any may do so between two steps: the others go on by
+    the plans that they have. Raises NotFound for a model that is not wrapped."""
     training = model.__dict__.get("stowage")
     if not isinstance(training, Training):
         raise NotFound(f"this {type(model).__name__} is not wrapped")

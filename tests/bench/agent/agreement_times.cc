@@ -69,7 +69,7 @@ ClientPlan AnswerFor(const AgreedTerms& terms) {
 
 // What AgreedPlanner has the ranks say and do, planning and measuring left out.
 bool Agree(PlanAgreement* agreement, const OwnTerms& mine, const std::string& answer) {
-  if (!AgreeToBegin(agreement, false).ok()) return false;
+  if (!AgreeToBegin(agreement, Beginning{}).ok()) return false;
   const auto terms = AgreeOnTerms(agreement, mine);
   if (!terms.ok()) return false;
   const auto said = BroadcastOrFail(agreement, answer);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -70,6 +71,7 @@ class AgentRanksTest : public ::testing::Test {
     options.drift.window = 4;
     options.wanted_profile_every = 2;
     options.report_after = 0;
+    options.off = [this, rank] { return off_[rank].load(); };
     options.on_event = [this, rank](const AgentEvent& event) {
       if (std::holds_alternative<ProfileTakenEvent>(event)) ++profiles_[rank];
     };
@@ -81,6 +83,7 @@ class AgentRanksTest : public ::testing::Test {
   FakeWorld worlds_[kRanks];
   FakeService service_;
   int profiles_[kRanks] = {};
+  std::atomic<bool> off_[kRanks] = {};  // the kill switches
 };
 
 TEST_F(AgentRanksTest, TermsAreTheLeastBudgetAndTheGreatestCosts) {
@@ -443,7 +446,7 @@ TEST_F(AgentRanksTest, RanksOfDifferentVersionsAreTold) {
     OnAllRanks([&](int rank) {
       const auto agreement = Join(rank);
       const std::string version = rank == other ? "0.0.1" : kSolverVersion;
-      const absl::Status status = AgreeToBegin(agreement->get(), false, version).status();
+      const absl::Status status = AgreeToBegin(agreement->get(), Beginning{}, version).status();
       EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
       EXPECT_THAT(std::string(status.message()), HasSubstr("another version of Stowage"));
     });
@@ -454,9 +457,9 @@ TEST_F(AgentRanksTest, WhatOneLacksAllHearOf) {
   OnAllRanks([&](int rank) {
     const auto agreement = Join(rank);
     for (int lacking = -1; lacking < kRanks; ++lacking) {
-      const auto some_lack = AgreeToBegin(agreement->get(), rank == lacking);
+      const auto some_lack = AgreeToBegin(agreement->get(), Beginning{rank == lacking, false});
       ASSERT_TRUE(some_lack.ok()) << some_lack.status();
-      EXPECT_EQ(*some_lack, lacking >= 0);
+      EXPECT_EQ(some_lack->lacks, lacking >= 0);
     }
   });
 }
@@ -595,7 +598,75 @@ TEST_F(AgentRanksTest, AProfileThatIsWantedIsOneOfAllRanks) {
   EXPECT_EQ(service_.computed, 2);
 }
 
+// One rank's switch is on at the start: nobody measures, plans, or waits for it.
+TEST_F(AgentRanksTest, WhereOneIsSwitchedOffNobodyPlans) {
+  off_[1] = true;
+  OnAllRanks([&](int rank) {
+    auto agent = MakeAgent(rank);
+    const auto none = agent->Plan(FakeBatch(4), ShareOfStoreAll{0.7});
+    ASSERT_TRUE(none.ok()) << none.status();
+    EXPECT_EQ(none->plan.status, PlanStatus::kNotFound);
+    EXPECT_THAT(none->plan.explanation, HasSubstr("switched off"));
+    EXPECT_EQ(agent->events().of<KilledEvent>(), 1);
+    // Steps go on plain, at looks and between them, also when the switch is off again.
+    for (int step = 0; step < 20; ++step) {
+      if (rank == 1 && step == 6) off_[1] = false;
+      const auto report = agent->Step(FakeBatch(4));
+      ASSERT_TRUE(report.ok()) << report.status();
+      EXPECT_EQ(report->recomputed_forwards, 0);
+    }
+    EXPECT_EQ(agent->steps().plain, 20);
+    EXPECT_EQ(agent->events().of<KilledEvent>(), 2);
+    const auto plan = agent->Plan(FakeBatch(4), ShareOfStoreAll{0.7});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(plan->plan.status, PlanStatus::kFound);
+    const auto report = agent->Step(FakeBatch(4));
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_GT(report->recomputed_forwards, 0);
+  });
+  EXPECT_EQ(service_.computed, 1);
+}
+
+// Off on a single rank, before Plan was ever called: it trains plain alone, and what all say later is said by all.
+TEST_F(AgentRanksTest, SwitchedOffARankTrainsPlainBeforeAllHavePlanned) {
+  off_[2] = true;
+  OnAllRanks([&](int rank) {
+    auto agent = MakeAgent(rank);
+    const absl::Status status = agent->Step(FakeBatch(4)).status();
+    EXPECT_EQ(status.code(),
+              rank == 2 ? absl::StatusCode::kOk : absl::StatusCode::kFailedPrecondition);
+    if (rank == 2) off_[2] = false;
+    EXPECT_TRUE(agent->Plan(FakeBatch(4), ShareOfStoreAll{0.7}).ok());
+    for (int step = 0; step < 10; ++step) EXPECT_TRUE(agent->Step(FakeBatch(4)).ok());
+    EXPECT_EQ(agent->steps().plain, rank == 2 ? 1 : 0);
+  });
+}
+
 #ifdef STOWAGE_TEST_GLOO
+// The switch of one rank is on for three steps: all train plain from the next one on, for as many, and then by their plan.
+TEST_F(AgentRanksTest, OverAGroupTheSwitchOfOneIsThatOfAll) {
+  for (const bool whole : {true, false}) {
+    OnGlooRanks(kRanks, [&](int rank, c10::intrusive_ptr<c10d::ProcessGroup> group) {
+      auto agent = MakeAgent(rank, MakeGroupAgreement(std::move(group)).value());
+      const auto plan = agent->Plan(FakeBatch(4), ShareOfStoreAll{0.7});
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      ASSERT_EQ(plan->plan.status, PlanStatus::kFound);
+      for (int step = 0; step < 10; ++step) {
+        if (rank == 1) off_[1] = 2 <= step && step < 5;
+        const int64_t before = agent->steps().plain;
+        const absl::Status status =
+            whole ? agent->Step(FakeBatch(4)).status() : agent->Forward(FakeBatch(4)).status();
+        ASSERT_TRUE(status.ok()) << status;
+        // The word of a step that the caller ends goes round before the next one.
+        const int first = whole ? 3 : 2;
+        EXPECT_EQ(agent->steps().plain - before, first <= step && step < first + 3 ? 1 : 0)
+            << rank << " " << step;
+      }
+      EXPECT_EQ(agent->events().of<KilledEvent>(), 2);
+    });
+  }
+}
+
 // One rank runs out of memory in its third step: it ends that by the least plan, and the next one is smaller for all.
 TEST_F(AgentRanksTest, OverAGroupAllPlanLessBeforeTheNextStep) {
   std::string tokens[kRanks];

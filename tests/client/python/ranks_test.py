@@ -517,6 +517,21 @@ def test_a_rank_may_leave():
     assert first is True
 
 
+def unwraps(rank, who):
+    pair = Pair(rank)
+    equal = [pair.step() for _ in range(4)]
+    ranks = pair.training._chain.ranks
+    if rank in who:
+        stowage.unwrap(pair.model)
+    equal += [pair.step() for _ in range(4)]
+    return equal, ranks.parted
+
+
+@pytest.mark.parametrize("who", [(1,), (0,), (0, 1)])
+def test_a_rank_may_unwrap_its_model(who):
+    assert together(2, unwraps, who) == [([True] * 8, True)] * 2
+
+
 # -------------------------------------------------------------------- memory that runs out, and ranks that die
 
 
