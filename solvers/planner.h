@@ -46,7 +46,7 @@ namespace stowage {
 
 // Also that of the project, its programs and its images. Rises with every change after which a request
 // may get another plan, or the same plan another prediction: services then solve anew what they keep.
-inline constexpr char kSolverVersion[] = "0.1.7";
+inline constexpr char kSolverVersion[] = "0.1.8";
 
 struct PlanOptions {
   // Name of a solver for the instance's kind (FindSolver in solvers/registry.h). Empty: the planner chooses.

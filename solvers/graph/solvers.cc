@@ -73,7 +73,7 @@ class BestWithin {
 };
 
 // Computes and edges replayed: some 8 ns each.
-constexpr int64_t kWorkPerVertex = 600000;
+constexpr int64_t kWorkPerVertex = 400000;
 constexpr int64_t kMaxWork = 1000000000;
 // A sketch may take one part of so many. It takes less, but for graphs of tens of thousands of vertices.
 constexpr int64_t kSketchOfWork = 10;
@@ -81,6 +81,10 @@ constexpr int64_t kSketchOfWork = 10;
 constexpr int64_t kMaxLabels = 1 << 20;
 // A chain solver proposes at most so many computes for the search.
 constexpr int64_t kMaxProposed = 20000000;
+// Of a chain longer than that, a table of so many slots does: of graphs of 10,000 ops a finer one, which took more time than all
+// else, led to no other plan.
+constexpr int kLongChain = 128;
+constexpr int64_t kChainSlots = 1024;
 // Numbers of stages that graphs are cut into, beside the graph's own.
 constexpr int kCoarsest = 24;
 constexpr int kCoarse = 64;
@@ -241,8 +245,13 @@ class Solving {
     // A chain counts some bytes more than once: they may be too many for one.
     if (absl::IsInvalidArgument(linear.status())) return absl::OkStatus();
     if (!linear.ok()) return linear.status();
+    const SolveContext context = context_.Part(0.0, kProposing / 2);
+    const bool is_long = linear->chain.length() > kLongChain;
     const absl::StatusOr<Frontier> frontier =
-        ChosenChainSolver().SolveFrontier(linear->chain, context_.Part(0.0, kProposing / 2));
+        is_long
+            ? SparseIntervalsSolver().SolveFrontier(linear->chain, context.WithSlots(kChainSlots))
+            : ChosenChainSolver().SolveFrontier(linear->chain, context);
+    if (is_long && absl::IsResourceExhausted(frontier.status())) return absl::OkStatus();
     if (!frontier.ok()) return frontier.status();
     std::vector<std::vector<int>> stages(linear->stage_begin.size() - 1);
     for (int g = 0; g < ops_.size(); ++g) {

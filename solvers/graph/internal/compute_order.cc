@@ -115,27 +115,33 @@ OrderEvaluator::OrderEvaluator(const OpGraph& graph) : graph_(graph) {
 }
 
 OrderCost OrderEvaluator::Evaluate(const ComputeOrder& order, int64_t target) {
-  return graph_.stops() ? Run<false, true>(order, target, nullptr)
-                        : Run<false, false>(order, target, nullptr);
+  return Run<Notes::kNothing>(order, target, nullptr);
+}
+
+OrderCost OrderEvaluator::EvaluateWithRunning(const ComputeOrder& order, int64_t target,
+                                              OrderProfile* profile) {
+  return Run<Notes::kRunning>(order, target, profile);
 }
 
 OrderCost OrderEvaluator::EvaluateWithProfile(const ComputeOrder& order, int64_t target,
                                               OrderProfile* profile) {
-  const auto run = [&](const ComputeOrder& without_dead) {
-    return graph_.stops() ? Run<true, true>(without_dead, target, profile)
-                          : Run<true, false>(without_dead, target, profile);
-  };
-  const OrderCost cost = run(order);
+  const OrderCost cost = Run<Notes::kProfile>(order, target, profile);
   if (std::find(dead_.begin(), dead_.end(), true) == dead_.end()) {
     profile->order = order;
     return cost;
   }
   // Indices are those of the order that is left when what is not run has gone.
-  profile->order.clear();
+  profile->order = WithoutDead(order);
+  return Run<Notes::kProfile>(profile->order, target, profile);
+}
+
+ComputeOrder OrderEvaluator::WithoutDead(const ComputeOrder& order) const {
+  ComputeOrder left;
+  left.reserve(order.size());
   for (size_t i = 0; i < order.size(); ++i) {
-    if (!dead_[i]) profile->order.push_back(order[i]);
+    if (!dead_[i]) left.push_back(order[i]);
   }
-  return run(profile->order);
+  return left;
 }
 
 void OrderEvaluator::Prepare(const ComputeOrder& order) {
@@ -178,12 +184,13 @@ bool OrderEvaluator::IsDead(const Compute& forward) const {
   return runs_[v] > 1 || (live_[v] && !graph_.costs(forward.vertex).ordered);
 }
 
-template <bool kProfile, bool kStops>
+template <OrderEvaluator::Notes kNotes, bool kStops>
 OrderCost OrderEvaluator::Run(const ComputeOrder& order, int64_t target, OrderProfile* profile) {
+  constexpr bool kProfile = kNotes == Notes::kProfile;
   Prepare(order);
   OrderCost cost;
+  if (kNotes != Notes::kNothing) profile->running.assign(order.size(), 0);
   if (kProfile) {
-    profile->running.assign(order.size(), 0);
     profile->held.assign(order.size() + 1, 0);
     profile->gaps.clear();
     profile->lives.assign(Index(graph_.size()), {});
@@ -257,10 +264,8 @@ OrderCost OrderEvaluator::Run(const ComputeOrder& order, int64_t target, OrderPr
     }
     cost.peak = std::max(cost.peak, running);
     cost.overload += graph_.OverloadUnits(running - target);
-    if (kProfile) {
-      profile->running[i] = running;
-      profile->held[i] = held;
-    }
+    if (kNotes != Notes::kNothing) profile->running[i] = running;
+    if (kProfile) profile->held[i] = held;
   }
   return cost;
 }

@@ -157,16 +157,30 @@ class OrderEvaluator {
 
   // O(computes + their edges).
   OrderCost Evaluate(const ComputeOrder& order, int64_t target);
+  // The same; of `profile` only `running`, about the whole order: 0 where a compute is not run.
+  OrderCost EvaluateWithRunning(const ComputeOrder& order, int64_t target, OrderProfile* profile);
   // The same; `profile` is about the order without what is not run.
   OrderCost EvaluateWithProfile(const ComputeOrder& order, int64_t target, OrderProfile* profile);
+
+  // The order evaluated last, without the forwards that nobody uses. O(computes).
+  ComputeOrder WithoutDead(const ComputeOrder& order) const;
 
   // Computes and edges evaluated so far: what a search spends.
   int64_t work() const { return work_; }
 
  private:
-  // kStops: whether the graph may stop. Most do not, and searches spend their time here.
-  template <bool kProfile, bool kStops>
+  // What a run notes beside its cost.
+  enum class Notes { kNothing, kRunning, kProfile };
+
+  // kStops: whether the graph may stop. Most do not, and searches spend their time here. Of `profile`, kRunning fills
+  // `running` alone.
+  template <Notes kNotes, bool kStops>
   OrderCost Run(const ComputeOrder& order, int64_t target, OrderProfile* profile);
+  template <Notes kNotes>
+  OrderCost Run(const ComputeOrder& order, int64_t target, OrderProfile* profile) {
+    return graph_.stops() ? Run<kNotes, true>(order, target, profile)
+                          : Run<kNotes, false>(order, target, profile);
+  }
   void Prepare(const ComputeOrder& order);
   template <bool kStops>
   bool IsDead(const Compute& forward) const;

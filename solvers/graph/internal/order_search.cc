@@ -240,9 +240,9 @@ absl::Status OrderLane::Price(int64_t target, int64_t enough, int steps, int64_t
     const int64_t fastest = all_.Fastest().forward_time;
     const int64_t known = within != nullptr ? within->forward_time : 2 * fastest;
     if (known <= std::max(enough, fastest)) break;
-    absl::Status status = prices_->Next(target, known, &order);
-    if (!status.ok()) return status;
-    all_.Offer(moves_.Cost(order, kNoTarget), moves_.WithoutDead(order));
+    const absl::StatusOr<OrderCost> cost = prices_->Next(target, known, &order);
+    if (!cost.ok()) return cost.status();
+    if (all_.Beats(*cost)) all_.Offer(*cost, prices_->WithoutDead(order));
   }
   return absl::OkStatus();
 }

@@ -195,6 +195,7 @@ class OrderLane {
     const OrderPool* all;
     OrderPool own;
 
+    bool Beats(const OrderCost& cost) const { return all->Beats(cost) && own.Beats(cost); }
     void Offer(const OrderCost& cost, const ComputeOrder& order);
     // The fastest within the budget; the one of the lowest peak beyond it. Null where there is none.
     const OrderPool::Entry* Within(int64_t budget) const;

@@ -114,7 +114,7 @@ PricedOrders::PricedOrders(const OpGraph& graph, const StopToken* stop)
     : graph_(graph),
       evaluator_(graph),
       poll_(stop),
-      cut_(Needed(graph.size())),
+      cut_(NeededByRepeat(graph.size())),
       needed_(Index(graph.size()), false),
       prices_(Index(graph.size()), 0.0),
       price_before_(Index(graph.size()) + 1, 0.0),
@@ -150,17 +150,20 @@ void PricedOrders::FindSteps() {
   read_at_.assign(first_need_.begin(), first_need_.end());
 }
 
+// What a backward needs is needed whatever the cut: its node is the source itself, and a repeat that reads it costs no
+// more. So the network falls into small parts.
 void PricedOrders::AddArcs() {
   for (int v = 0; v < graph_.size(); ++v) {
     Arcs arcs;
-    arcs.needed = cut_.AddArc(RepeatedCut::kSource, Needed(v));
-    arcs.held = cut_.AddArc(Needed(v), MakesOutput(v));
+    arcs.held =
+        cut_.AddArc(needed_[Index(v)] ? RepeatedCut::kSource : NeededByRepeat(v), MakesOutput(v));
     arcs.output_of_repeat = cut_.AddArc(MakesOutput(v), Repeats(v));
     arcs.output_time = cut_.AddArc(MakesOutput(v), RepeatedCut::kSink);
     arcs.repeat_time = cut_.AddArc(Repeats(v), RepeatedCut::kSink);
     arcs.extras_held = cut_.AddArc(RepeatedCut::kSource, Repeats(v));
     for (const OpGraph::Input& input : graph_.inputs(v)) {
-      arcs.inputs.push_back(cut_.AddArc(Repeats(v), Needed(input.vertex)));
+      if (needed_[Index(input.vertex)]) continue;
+      arcs.inputs.push_back(cut_.AddArc(Repeats(v), NeededByRepeat(input.vertex)));
     }
     arcs_.push_back(std::move(arcs));
   }
@@ -189,7 +192,6 @@ absl::Status PricedOrders::Choose() {
     const auto taking = [&](int64_t time) {
       return costs.recomputable ? units(static_cast<double>(time)) : RepeatedCut::kUncut;
     };
-    cut_.Set(arcs.needed, needed_[Index(v)] ? RepeatedCut::kUncut : 0);
     cut_.Set(arcs.held, held(costs.output, read_at_[Index(v)]));
     cut_.Set(arcs.output_of_repeat, RepeatedCut::kUncut);
     cut_.Set(arcs.output_time, taking(costs.forward_time - stopped));
@@ -268,12 +270,13 @@ void PricedOrders::MakeOrder(bool may_drop, ComputeOrder* order) const {
 }
 
 // A part of Polyak's step towards the time that is known.
-void PricedOrders::Reprice(int64_t target, int64_t known_time, const OrderCost& cost) {
+void PricedOrders::Reprice(int64_t target, int64_t known_time, const OrderCost& cost,
+                           const ComputeOrder& order) {
   std::vector<int64_t> over(prices_.size(), -target);
   size_t step = 0;
-  for (size_t i = 0; i < profile_.order.size() && step < over.size(); ++i) {
+  for (size_t i = 0; i < order.size() && step < over.size(); ++i) {
     over[step] = std::max(over[step], profile_.running[i] - target);
-    if (profile_.order[i].backward) step = Index(StepOf(profile_.order[i].vertex)) + 1;
+    if (order[i].backward) step = Index(StepOf(order[i].vertex)) + 1;
   }
   double paid = static_cast<double>(cost.forward_time), squares = 0.0;
   for (size_t s = 0; s < over.size(); ++s) {
@@ -292,14 +295,17 @@ void PricedOrders::Reprice(int64_t target, int64_t known_time, const OrderCost& 
   }
 }
 
-absl::Status PricedOrders::Next(int64_t target, int64_t known_time, ComputeOrder* order) {
+absl::StatusOr<OrderCost> PricedOrders::Next(int64_t target, int64_t known_time,
+                                             ComputeOrder* order) {
   absl::Status status = Choose();
   if (!status.ok()) return status;
   NoteReads();
   MakeOrder(std::exchange(drop_, !drop_), order);
-  const OrderCost cost = evaluator_.EvaluateWithProfile(*order, target, &profile_);
-  Reprice(target, known_time, cost);
-  return poll_.Spend(static_cast<int64_t>(order->size()));
+  const OrderCost cost = evaluator_.EvaluateWithRunning(*order, target, &profile_);
+  Reprice(target, known_time, cost, *order);
+  status = poll_.Spend(static_cast<int64_t>(order->size()));
+  if (!status.ok()) return status;
+  return cost;
 }
 
 // To look at an arc takes a quarter of what it takes to replay a compute or an edge.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "solvers/graph/internal/compute_order.h"
 #include "solvers/solver.h"
 
@@ -59,10 +60,14 @@ class PricedOrders {
  public:
   PricedOrders(const OpGraph& graph, const StopToken* stop);
 
-  // The next order for the target, bytes, and the prices after it. `known_time`: of all forwards, of the fastest order
-  // within the target, or more. One minimum cut of three nodes for each vertex, and a replay. CANCELLED,
+  // The next order for the target, bytes, with its cost, and the prices after it. `known_time`: of all forwards, of the
+  // fastest order within the target, or more. One minimum cut of three nodes for each vertex, and a replay. CANCELLED,
   // DEADLINE_EXCEEDED.
-  absl::Status Next(int64_t target, int64_t known_time, ComputeOrder* order);
+  absl::StatusOr<OrderCost> Next(int64_t target, int64_t known_time, ComputeOrder* order);
+  // The order that Next made last, without the forwards that nobody uses.
+  ComputeOrder WithoutDead(const ComputeOrder& order) const {
+    return evaluator_.WithoutDead(order);
+  }
 
   // Computes and edges replayed so far, and what else was looked at, as far as it takes as long.
   int64_t work() const;
@@ -73,12 +78,12 @@ class PricedOrders {
   // How much of a vertex runs again.
   enum class Again : char { kNot, kForExtras, kWhole };
 
-  // Nodes of a vertex: its output is needed; a repeat makes it; there is a repeat.
-  static int Needed(int v) { return 3 * v + 2; }
+  // Nodes of a vertex: a repeat needs its output, and no backward does; a repeat makes it; there is a repeat.
+  static int NeededByRepeat(int v) { return 3 * v + 2; }
   static int MakesOutput(int v) { return 3 * v + 3; }
   static int Repeats(int v) { return 3 * v + 4; }
   struct Arcs {
-    int needed, held, output_of_repeat, output_time, repeat_time, extras_held;
+    int held, output_of_repeat, output_time, repeat_time, extras_held;
     std::vector<int> inputs;
   };
 
@@ -89,7 +94,8 @@ class PricedOrders {
   absl::Status Choose();
   void NoteReads();
   void MakeOrder(bool may_drop, ComputeOrder* order) const;
-  void Reprice(int64_t target, int64_t known_time, const OrderCost& cost);
+  void Reprice(int64_t target, int64_t known_time, const OrderCost& cost,
+               const ComputeOrder& order);
 
   const OpGraph& graph_;
   OrderEvaluator evaluator_;

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
+#include <vector>
 
 #include "solvers/graph/internal/order_search.h"
 #include "solvers/graph/internal/proposals.h"
@@ -62,6 +64,15 @@ TEST(OrderEvaluator, SaysWhatTheEvaluatorSays) {
     EXPECT_EQ(cost.peak, simulation.peak.value()) << testing::Describe(graph);
     EXPECT_EQ(cost.forward_time + BackwardTime(graph), simulation.makespan.value());
     EXPECT_LE(simulation.makespan, Replay(graph, drawn).makespan);
+    OrderProfile beside;
+    EXPECT_EQ(evaluator.EvaluateWithRunning(drawn, kNoTarget, &beside).peak, cost.peak);
+    std::vector<int64_t> running = beside.running;
+    ASSERT_EQ(running.size(), drawn.size());
+    EXPECT_EQ(evaluator.WithoutDead(drawn), profile.order);
+    running.erase(std::remove(running.begin(), running.end(), 0), running.end());
+    std::vector<int64_t> expected = profile.running;
+    expected.erase(std::remove(expected.begin(), expected.end(), 0), expected.end());
+    EXPECT_EQ(running, expected);
     EXPECT_EQ(evaluator.Evaluate(drawn, kNoTarget).peak, cost.peak);
     EXPECT_LE(PeakLowerBound(graph), simulation.peak) << testing::Describe(graph);
   }

@@ -118,9 +118,16 @@ TEST(PricedOrders, AreSchedulesThatNoneOfAllOrdersIsSlowerThan) {
     for (int64_t target = plain.peak; target >= PeakLowerBound(graph).value(); --target) {
       for (int step = 0; step < 6; ++step) {
         ComputeOrder order;
-        ASSERT_TRUE(priced.Next(target, 2 * plain.forward_time + 1, &order).ok());
+        const absl::StatusOr<OrderCost> told =
+            priced.Next(target, 2 * plain.forward_time + 1, &order);
+        ASSERT_TRUE(told.ok());
         ExpectValid(graph, ops, order);
         const OrderCost cost = evaluator.Evaluate(order, 0);
+        EXPECT_EQ(told->peak, cost.peak);
+        EXPECT_EQ(told->forward_time, cost.forward_time);
+        OrderProfile profile;
+        evaluator.EvaluateWithProfile(order, 0, &profile);
+        EXPECT_EQ(priced.WithoutDead(order), profile.order);
         const size_t within = best.Within(cost.peak);
         ASSERT_GT(within, 0U);
         EXPECT_GE(cost.forward_time, best.entries()[within - 1].forward_time);
@@ -178,7 +185,7 @@ TEST(PricedOrders, StopWhenToldTo) {
   stop.RequestStop();
   PricedOrders priced(ops, &stop);
   ComputeOrder order;
-  EXPECT_EQ(priced.Next(0, 1, &order).code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(priced.Next(0, 1, &order).status().code(), absl::StatusCode::kCancelled);
 }
 
 }  // namespace
