@@ -85,8 +85,7 @@ class Debian:
         python = ROOT / "build/python_torch/bin/python3"
         make_environment(self.log, "/usr/bin/python3", python, "--system-site-packages")
         install(self.log, python, "-r", PACKAGES)
-        if not call(self.log, "cmake", "--preset", "release", "-DSTOWAGE_TESTS=ON", "-DSTOWAGE_PYTHON=ON", "-Wno-dev",
-                    "--log-level=WARNING"):
+        if not self._configure("ON"):
             raise Failure("cannot be configured")
         library = re.search(r"^Torch_DIR:\w+=(.*)$", (self.build / "CMakeCache.txt").read_text(), re.M).group(1)
         found = re.search(r'PACKAGE_VERSION "(.*)"', pathlib.Path(library, "TorchConfigVersion.cmake").read_text())
@@ -94,6 +93,13 @@ class Debian:
 
     def compile(self):
         return build(self.log, self.build)
+
+    def finish(self):
+        self._configure("OFF")  # tests/run takes the tree, too, and has no minutes for that
+
+    def _configure(self, wheel):
+        return call(self.log, "cmake", "--preset", "release", "-DSTOWAGE_TESTS=ON", "-DSTOWAGE_PYTHON=ON",
+                    f"-DSTOWAGE_WHEEL_TEST={wheel}", "-Wno-dev", "--log-level=WARNING")
 
 
 class Wheel:
@@ -122,6 +128,9 @@ class Wheel:
 
     def compile(self):
         return build(self.log, self.build, **self.environment)
+
+    def finish(self):
+        pass
 
     def _toolkit(self, cuda):
         """CUDA's compiler and headers, of PyTorch's own version; the linker's names of two libraries are not in the packages."""
@@ -200,6 +209,8 @@ def measure(name, only, of):
         result.update(read_log((tests / "Testing/Temporary/LastTest.log").read_text(errors="replace")))
     except Failure as failure:
         result["failure"] = str(failure)
+    finally:
+        version.finish()
     result["seconds"] = round(time.monotonic() - begun)
     return result
 

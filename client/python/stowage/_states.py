@@ -71,9 +71,9 @@ class Resumed:
             raise InvalidArgument(f"state: version = {version}: must be {STATE_VERSION}")
 
     def take(self, name: str, ranks: int) -> Mapping[str, Any]:
-        """What there is for these; nothing for another number of ranks, which plan anew."""
-        entry = self._plans.pop(name, None)
-        return entry if entry is not None and ranks == self._ranks else {}
+        """What there is for these. Another number of ranks plans anew, within what memory that ran out has left."""
+        entry = self._plans.pop(name, {})
+        return entry if ranks == self._ranks or not entry else {"at_most_bytes": entry["at_most_bytes"]}
 
 
 def limit(books: Sequence[Book], entry: Mapping[str, Any]) -> None:

@@ -67,22 +67,43 @@ ClientPlan AnswerFor(const AgreedTerms& terms) {
   return answer;
 }
 
+// Where no server has planned: whose step is slowest by the plan, and whether it is less slow by a plan of its own.
+bool AgreeForTheSlowest(PlanAgreement* agreement, const std::string& answer) {
+  const int last = agreement->ranks() - 1;
+  if (!agreement->Greatest({agreement->rank()}).ok()) return false;
+  if (!agreement->Greatest({-agreement->rank()}).ok()) return false;
+  if (!BroadcastFrom(agreement, last, agreement->rank() == last ? answer : "").ok()) return false;
+  return agreement->Greatest({agreement->rank()}).ok();
+}
+
+// Where the plan is from: a server had it, or rank 0 made it after all had measured times.
+enum class PlanFrom { kCache, kRankZero };
+
 // What AgreedPlanner has the ranks say and do, planning and measuring left out.
-bool Agree(PlanAgreement* agreement, const OwnTerms& mine, const std::string& answer) {
+bool Agree(PlanAgreement* agreement, const OwnTerms& mine, const std::string& answer,
+           PlanFrom from) {
   if (!AgreeToBegin(agreement, Beginning{}).ok()) return false;
+  const bool made = from == PlanFrom::kRankZero;
+  if (made) {
+    if (!AgreeOnTerms(agreement, mine).ok()) return false;
+    if (!BroadcastOrFail(agreement, std::string("measure")).ok()) return false;
+    if (!AgreeToBegin(agreement, Beginning{}).ok()) return false;
+  }
   const auto terms = AgreeOnTerms(agreement, mine);
   if (!terms.ok()) return false;
   const auto said = BroadcastOrFail(agreement, answer);
   if (!said.ok()) return false;
   const auto plan = DecodeAnswer(*said, *terms);
   if (!plan.ok()) return false;
+  if (made && !AgreeForTheSlowest(agreement, answer)) return false;
   return AgreeOnDigest(agreement, ScheduleDigest(plan->reply.plan.schedule),
                        [](int) { return absl::InternalError(""); })
       .ok();
 }
 
 // Seconds, of the last rank, by round.
-std::vector<double> TimesOf(int ranks, int stages, int rounds, const std::string& answer) {
+std::vector<double> TimesOf(int ranks, int stages, int rounds, const std::string& answer,
+                            PlanFrom from) {
   std::vector<std::vector<Clock::time_point>> ends(static_cast<size_t>(rounds)), starts = ends;
   for (auto* const times : {&starts, &ends}) {
     for (auto& of_round : *times) of_round.resize(static_cast<size_t>(ranks));
@@ -93,7 +114,7 @@ std::vector<double> TimesOf(int ranks, int stages, int rounds, const std::string
     for (int round = -1; round < rounds; ++round) {  // once to connect
       if (!agreement->Greatest({round}).ok()) std::abort();
       const Clock::time_point start = Clock::now();
-      if (!Agree(agreement.get(), mine, answer)) std::abort();
+      if (!Agree(agreement.get(), mine, answer, from)) std::abort();
       if (round < 0) continue;
       starts[static_cast<size_t>(round)][static_cast<size_t>(rank)] = start;
       ends[static_cast<size_t>(round)][static_cast<size_t>(rank)] = Clock::now();
@@ -172,21 +193,35 @@ class SimulatedGroup {
   std::mt19937_64 random_{1};
 };
 
-double Simulated(int ranks, double added_s, int stages, size_t answer_bytes, double work_s) {
+double Simulated(int ranks, double added_s, int stages, size_t answer_bytes, double work_s,
+                 PlanFrom from) {
   const std::vector<double> few = LatenciesOf(2);
   const std::vector<double> head = LatenciesOf(9);
   const std::vector<double> costs = LatenciesOf(7 * (stages + 1) + 6);
   const std::vector<double> answer = LatenciesOf(static_cast<int64_t>(answer_bytes / 8) + 1);
   SimulatedGroup group(ranks, added_s);
   group.Work(work_s);
-  for (const auto* const latencies : {&head, &head, &costs, &few}) {
-    group.Up(*latencies);
-    group.Down(*latencies);
+  const auto all = [&](const std::vector<double>& latencies) {
+    group.Up(latencies);
+    group.Down(latencies);
+  };
+  const auto say = [&](const std::vector<double>& text) {
+    group.Down(few);  // its length
+    group.Down(text);
+  };
+  const bool made = from == PlanFrom::kRankZero;
+  for (const bool timed : {false, true}) {
+    if (!timed && !made) continue;
+    for (const auto* const latencies : {&head, &head, &costs, &few}) all(*latencies);
+    say(timed ? answer : few);
   }
-  group.Down(few);  // of the answer's length
-  group.Down(answer);
-  group.Up(head);
-  group.Down(head);
+  if (made) {  // for the slowest
+    all(few);
+    all(few);
+    say(answer);
+    all(few);
+  }
+  all(head);
   return group.Last();
 }
 
@@ -208,14 +243,19 @@ int Main(int argc, char** argv) {
     if (rank == 0) agreed = *all;
   });
   const std::string answer = EncodeAnswer(AnswerFor(agreed));
-  const std::vector<double> times = TimesOf(ranks, stages, rounds, answer);
-  std::printf("%d ranks, %d stages: %.1f ms (median of %d), %.1f ms at most\n", ranks, stages,
-              1e3 * Median(times), rounds, 1e3 * *std::max_element(times.begin(), times.end()));
-  const double alone = Median(TimesOf(1, stages, rounds, answer));
-  for (const int us : {0, added_us}) {
-    const double time = Simulated(simulated, 1e-6 * us, stages, answer.size(), alone);
-    std::printf("%d ranks simulated, messages as slow as here and %d us more: %.1f ms\n", simulated,
-                us, 1e3 * time);
+  for (const PlanFrom from : {PlanFrom::kCache, PlanFrom::kRankZero}) {
+    std::printf("%s\n", from == PlanFrom::kCache
+                            ? "A plan that a server has:"
+                            : "One that rank 0 makes, once all have measured:");
+    const std::vector<double> times = TimesOf(ranks, stages, rounds, answer, from);
+    std::printf("%d ranks, %d stages: %.1f ms (median of %d), %.1f ms at most\n", ranks, stages,
+                1e3 * Median(times), rounds, 1e3 * *std::max_element(times.begin(), times.end()));
+    const double alone = Median(TimesOf(1, stages, rounds, answer, from));
+    for (const int us : {0, added_us}) {
+      const double time = Simulated(simulated, 1e-6 * us, stages, answer.size(), alone, from);
+      std::printf("%d ranks simulated, messages as slow as here and %d us more: %.1f ms\n",
+                  simulated, us, 1e3 * time);
+    }
   }
   return 0;
 }

@@ -21,11 +21,12 @@ class Recorded:
     """What was seen of a model's training, before it is plain again."""
 
     def __init__(self):
-        self.plans, self.peaks = [], []
+        self.plans, self.peaks, self.resident = [], [], None
 
     def see(self, model):
         self.plans.append(model.stowage.plan)
         self.peaks.append(model.stowage.measured_peak_bytes)
+        self.resident = model.stowage.resident
 
     def assert_within(self):
         plan = self.plans[-1]
@@ -75,8 +76,8 @@ def sentences():
     return [{"input_ids": torch.arange(n, n + 16) % 64, "labels": torch.arange(n, n + 16) % 64} for n in range(24)]
 
 
-@pytest.mark.parametrize("arguments", [BUDGET, {"device_budget": "100MiB"}], ids=lambda a: next(iter(a)))
-def test_transformers(tmp_path, arguments):
+@pytest.mark.parametrize("budget", ["budget", "device_budget"])
+def test_transformers(tmp_path, budget):
     transformers = pytest.importorskip("transformers")
     pytest.importorskip("accelerate")
     from stowage.adapters.transformers import StowageCallback
@@ -109,11 +110,18 @@ def test_transformers(tmp_path, arguments):
         return model, trainer
 
     plain, _ = train([])
+    arguments = BUDGET
+    if budget == "device_budget":  # of which plain training leaves nothing, and a plan must give some back
+        train([StowageCallback(device_budget="100MiB"), Looks()])
+        plenty = seen.plans[-1]
+        assert plenty.recomputed_forwards == 0
+        arguments = {budget: seen.resident.total_bytes + int(0.8 * plenty.store_all_peak_bytes)}
+        logged.clear()
+        seen.peaks.clear()
     model, _ = train([StowageCallback(**arguments), Looks()])
     assert equal(plain, model) and "stowage" not in model.__dict__
     assert logged[:5] == seen.peaks
-    if arguments is BUDGET:
-        seen.assert_within()
+    seen.assert_within()
     settings = transformers.TrainingArguments(tmp_path, max_steps=1, report_to=[], use_cpu=True, gradient_checkpointing=True)
     with pytest.raises(stowage.InvalidArgument, match="gradient_checkpointing"):
         transformers.Trainer(plain, settings, train_dataset=sentences(), callbacks=[StowageCallback(**BUDGET)]).train()

@@ -3,6 +3,7 @@
 import doctest
 import logging
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -79,9 +80,9 @@ def test_a_whole_model_is_planned_op_by_op_without_memory(make):
 
 @needs_joint_graphs
 def test_the_profile_file_is_planned_by_the_command(tmp_path):
-    command = os.environ.get("STOWAGE_COMMAND")
-    if not command:
-        pytest.skip("STOWAGE_COMMAND is not set")
+    command = pathlib.Path(os.environ.get("STOWAGE_BIN", ""), "stowage")
+    if not command.is_file():
+        pytest.skip("there is no command in STOWAGE_BIN")
     profile = exported(mlp())
     file = tmp_path / "profile.json"
     file.write_text(profile.to_json())

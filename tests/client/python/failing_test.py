@@ -89,6 +89,45 @@ def test_fifty_steps_of_which_some_fail_leave_nothing():
     assert_equal(outcome(model, step), outcome(plain, step))
 
 
+def never_fits(number):
+    model = stowage.wrap(nn.Sequential(*[Fuse(16) for _ in range(5)]), 1)
+    step = step_on(torch.randn(32, 16))
+    for _ in range(2):  # the first step measures
+        try:
+            step(model)
+        except stowage.Infeasible as error:
+            assert error.budget_bytes == 1
+            return
+    raise AssertionError("it fits")
+
+
+def refuses(number):
+    with pytest.raises(stowage.InvalidArgument):
+        stowage.wrap(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)), "no budget")
+
+
+LASTING = {}
+
+
+def changes_shapes(number):
+    if not LASTING:
+        LASTING["model"] = stowage.wrap(nn.Sequential(*[Fuse(16) for _ in range(5)]), "80%")
+    step_on(torch.randn(8 + number % 4, 16))(LASTING["model"])
+    LASTING["model"].zero_grad(set_to_none=True)
+
+
+@pytest.mark.parametrize("call", [never_fits, refuses, changes_shapes], ids=lambda call: call.__name__)
+@pytest.mark.filterwarnings("ignore")
+def test_fifty_of_anything_leave_nothing(call):
+    held = []
+    for number in range(50):
+        call(number)
+        gc.collect()
+        held.append(_torch.current_bytes())
+    assert len(set(held[12:])) == 1, held
+    LASTING.clear()
+
+
 def in_threads(*calls):
     errors = []
 

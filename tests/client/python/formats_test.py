@@ -178,4 +178,15 @@ def test_training_by_every_n_layers_of_transformers():
     n = formats.every_n_layers(profile, profile.plan("85%")).value
     model.activation_checkpointing_enable(every_n_layers=n)
     assert [block.gradient_checkpointing for block in model.transformer.h] == [number % n == 0 for number in range(4)]
-    model(torch.zeros(1, 4, dtype=torch.long), labels=torch.zeros(1, 4, dtype=torch.long)).loss.backward()
+    words = torch.arange(8).view(2, 4)
+    plain = copy.deepcopy(model)
+    for block in plain.transformer.h:
+        block.gradient_checkpointing = False
+    runs = []
+    for number, block in enumerate(model.transformer.h):
+        block.attn.register_forward_pre_hook(lambda *_, number=number: runs.append(number))
+    for each in (plain, model):
+        torch.manual_seed(0)
+        each(words, labels=words).loss.backward()
+    assert sorted(runs) == sorted([*range(4), *range(0, 4, n)])
+    assert all(torch.equal(a.grad, b.grad) for a, b in zip(plain.parameters(), model.parameters()))

@@ -1,5 +1,6 @@
 """Ranks of a job of torch.distributed on this machine, for tests."""
 
+import contextlib
 import datetime
 import multiprocessing
 import os
@@ -20,6 +21,18 @@ GROUP_S = 20  # within which a rank that waits for another gives up
 DEADLINE_S = 100  # of all ranks together
 
 _start = multiprocessing.get_context("fork")  # torch is imported already; no thread of its own runs yet
+
+
+@contextlib.contextmanager
+def within(seconds):
+    """Of a rank: what fails in it fails by then, or the failure is that it hangs."""
+    began = time.monotonic()
+    try:
+        yield
+    except BaseException as error:
+        if time.monotonic() - began > seconds:
+            raise AssertionError(f"it hangs: {time.monotonic() - began:.0f} s until {error!r}") from error
+        raise
 
 
 class Killed(Exception):

@@ -175,6 +175,31 @@ def test_another_number_of_ranks_plans_once(before, after):
     assert {source for *_, source, _ in found} == {"local"} and len({digest for *_, digest in found}) == 1
 
 
+def lacks_memory_once(rank):
+    pair = Pair(rank, "100%")
+    for _ in range(3):
+        pair.step()
+    peak_bytes = pair.training.plan.peak_bytes
+    if rank == 1:
+        pair.model[2].raises(out_of_memory(), 1)
+    for _ in range(3):
+        pair.step()
+    return peak_bytes, pair.training.state()
+
+
+def resumed(rank, states):
+    pair = Pair(rank, "100%")
+    pair.training.load_state(states[rank])
+    equal = [pair.step() for _ in range(4)]
+    return all(equal) and pair.fits, pair.training.source, pair.training.plan.budget_bytes
+
+
+def test_another_number_of_ranks_takes_no_more_than_was_left():
+    before = together(3, lacks_memory_once)
+    for well, source, budget_bytes in together(2, resumed, [state for _, state in before[1:]]):
+        assert well and source == "local" and budget_bytes <= int(0.9 * before[1][0])
+
+
 def lacks_memory_sharded(rank, at, states):
     """A rank that runs out of memory ends; the others end, too, when they miss it."""
     warnings.simplefilter("ignore")

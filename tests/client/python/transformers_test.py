@@ -92,6 +92,7 @@ def test_models(make, budget):
     plain, batch = make()
     twin, step = copy.deepcopy(plain), step_of(batch)
     model = stowage.wrap(twin, budget)
+    gc.collect()  # what other tests left behind is let go of now, not within a step
     least = None
     for seed in range(4):
         try:
@@ -105,6 +106,8 @@ def test_models(make, budget):
     assert all("caches of keys" in note for note in training.notes)
     assert not training.kept and sum(training.recomputed) == plan.recomputed_forwards > 0
     assert training.measured_peak_bytes <= plan.peak_bytes <= plan.budget_bytes < plan.store_all_peak_bytes
+    # Of a block that is kept the plan has the output, which no graph may hold: here up to a tenth.
+    assert training.measured_peak_bytes >= (0.9 if budget.endswith("%") else 0.95) * plan.peak_bytes
 
 
 @needs("transformers")

@@ -8,6 +8,7 @@ import pathlib
 import pickle
 import random
 import threading
+import types
 import warnings
 
 import pytest
@@ -16,7 +17,7 @@ import torch
 from comparing import assert_equal, outcome, profiled, step_on
 from networks import MODELS, ConvNorm, Decoder, InnerBackward, Lstm, Mlp, Scale, Tanh, View, WritesInput
 from schedules import general, random_schedule, recomputes
-from stowage import _joint_version, _steps
+from stowage import _device, _joint_version, _steps
 from torch import nn
 
 torch.set_num_threads(1)
@@ -477,17 +478,19 @@ def test_an_exception_in_a_block_is_itself_and_the_next_step_is_right():
             Bomb.calls, Bomb.at = 0, at
             y = None
             # PyTorch 1.13 makes a RuntimeError of what a backward raises; the text is that of the exception.
-            with pytest.raises((ValueError, RuntimeError), match=f"bomb {at}"):
+            with pytest.raises((ValueError, RuntimeError), match=f"bomb {at}") as raised:
                 y = model(x.clone().requires_grad_())
                 before = torch.get_rng_state()
                 y.sum().backward()
             assert isinstance(model.stowage.last_failure, ValueError)
+            if torch.__version__ >= "2":
+                assert raised.type is ValueError and pathlib.Path(raised.traceback[-1].path).name == pathlib.Path(__file__).name
             assert y is None or torch.equal(before, torch.get_rng_state())
             assert not [run for run in model.stowage._chain.runs if run.activations]
             if y is not None:
                 with pytest.raises(RuntimeError, match="failed before|second time"):
                     y.sum().backward()
-            Bomb.at = y = None
+            Bomb.at = y = raised = None
             assert not len(model.stowage._chain.runs)
         assert_equal(outcome(model, step_on(x)), outcome(plain, step_on(x)))
 
@@ -849,3 +852,16 @@ def test_a_block_that_saves_its_output_alone():
     for seed in range(12):
         follow(model, random_schedule(4, seed))
         assert_equal(outcome(model, step), outcome(plain, step))
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [(None, "--no-build-isolation"), (types.SimpleNamespace(BUILT_WITH="1.0.1"), "was built for PyTorch 1.0.1, this is")],
+    ids=["none", "other"],
+)
+def test_a_package_for_another_pytorch_is_refused(monkeypatch, part, words):
+    monkeypatch.setattr(_device, "_torch", part)
+    model = nn.Sequential(*[Mlp(8) for _ in range(3)])
+    with pytest.raises(stowage.FailedPrecondition, match=words):
+        stowage.wrap(model, "60%")
+    assert "stowage" not in model.__dict__ and not any("forward" in block.__dict__ for block in model)
