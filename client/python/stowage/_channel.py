@@ -113,8 +113,8 @@ class Channel:
                 wait_s = backoff_s * random.uniform(1 - JITTER, 1 + JITTER)
                 limit = by if reach_by is None else min(by, reach_by)
                 backoff_s = min(backoff_s * BACKOFF_GROWTH, LONGEST_BACKOFF_S)
-            elif isinstance(failure.error, ResourceExhausted) and failure.retry_delay_s is not None:
-                wait_s = min(failure.retry_delay_s, LONGEST_SERVER_DELAY_S) * random.uniform(1, 1 + JITTER)
+            elif isinstance(failure.error, ResourceExhausted) and failure.error.retry_delay_s is not None:
+                wait_s = min(failure.error.retry_delay_s, LONGEST_SERVER_DELAY_S) * random.uniform(1, 1 + JITTER)
             if wait_s is None or attempt == MOST_ATTEMPTS or time.monotonic() + wait_s >= limit:
                 raise failure.error
             time.sleep(wait_s)
@@ -131,7 +131,7 @@ class Channel:
             try:
                 address = self._replicas.next(key, asked)
             except Unavailable as error:
-                return None, failure or _messages.Failure(error, None)
+                return None, failure or _messages.Failure(error)
             if address is None:
                 assert failure is not None
                 return None, failure

@@ -126,10 +126,9 @@ def broken_contract(what: str) -> InternalError:
 
 
 class Failure(NamedTuple):
-    """A call's error, how long the server asks to wait before another, and what it calls it."""
+    """A call's error, and what the server calls it."""
 
     error: StowageError
-    retry_delay_s: Optional[float]
     reason: str = ""  # what the server calls it; "": no server of ours has answered
 
 
@@ -140,7 +139,9 @@ def failure_of(error: grpc.RpcError, hint: str) -> Failure:
     if code == "CANCELLED":  # not by the caller: gRPC's answer to a call that comes while a server shuts down
         code, words = "UNAVAILABLE", f"the server has ended the call: {words}"
     made = errors.of_status(code, f"{words}{hint}", _violation(details))
-    return Failure(made, _retry_delay_s(details), _reason(details))
+    if isinstance(made, errors.ResourceExhausted):
+        made.retry_delay_s = _retry_delay_s(details)
+    return Failure(made, _reason(details))
 
 
 def _details(error: grpc.RpcError) -> status_pb2.Status:

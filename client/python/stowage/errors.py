@@ -43,7 +43,12 @@ class FailedPrecondition(StowageError):
 
 
 class ResourceExhausted(StowageError):
-    """A solve needs more memory than it may take."""
+    """A solve needs more memory than it may take, a request is larger than a limit, or the service is busy.
+
+    ``retry_delay_s``: how long a service that is busy asks to be left alone; None of a limit, which stays.
+    """
+
+    retry_delay_s: Optional[float] = None
 
 
 class DeadlineExceeded(StowageError, TimeoutError):

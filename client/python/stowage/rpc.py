@@ -26,6 +26,7 @@ from stowage.errors import (
     Infeasible,
     InvalidArgument,
     NotFound,
+    ResourceExhausted,
     StowageError,
     Unavailable,
 )
@@ -148,6 +149,16 @@ class PlanService:
         a schedule that is this one's. ``traceparent``: of the span that the calls are below, as W3C writes it; left out, that
         of OpenTelemetry's current span, where the process uses it. Raises what Profile.plan raises;
         PermissionDenied and other errors of a service that answers; InternalError for an answer that breaks the contract.
+
+        >>> stage = {"forward_time_ns": 10, "backward_time_ns": 20, "output_bytes": 100,
+        ...          "output_gradient_bytes": 100, "saved_bytes": 300}
+        >>> profile = Profile.of_chain([stage] * 8, input_bytes=100)
+        >>> service = PlanService(Server("127.0.0.1:9", patience_s=0.1))  # where nobody listens
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore")  # which say so, once
+        ...     answer = service.plan(profile, "60%")
+        >>> answer.source, answer.plan.peak_bytes <= answer.plan.budget_bytes
+        ('local', True)
         """
         options = _messages.Options(solver, slots, recompute_only)
         arguments: Dict[str, Any] = options._asdict()
@@ -313,6 +324,11 @@ class _Question:
             self._answer = self._ask()
         except (DeadlineExceeded, Infeasible, Unavailable) as error:  # that nothing fits, this process finds out itself
             self.failure = error
+        except ResourceExhausted as error:
+            if error.retry_delay_s is None:
+                self._error = error
+            else:
+                self.failure = error  # it is busy, longer than it was asked
         except BaseException as error:
             self._error = error
         if self.failure is None:

@@ -20,7 +20,8 @@ import stowage
 from profiles import STAGE, chain
 
 grpc = pytest.importorskip("grpc")
-pytest.importorskip("google.rpc.status_pb2")
+status_pb2 = pytest.importorskip("google.rpc.status_pb2")
+error_details_pb2 = pytest.importorskip("google.rpc.error_details_pb2")
 plan_pb2 = pytest.importorskip("stowage.v1.plan_pb2")
 plan_service_pb2 = pytest.importorskip("stowage.v1.plan_service_pb2")
 plan_service_pb2_grpc = pytest.importorskip("stowage.v1.plan_service_pb2_grpc")
@@ -523,6 +524,39 @@ def test_a_service_that_ends_is_asked_again(stowaged, code):
     with Between(stowaged.address, first_busy) as server:
         assert service_of(server.address).plan(chain(), "60%").source in ("solved", "cache")
     assert refused
+
+
+def sheds(retry_after_s, calls):
+    """What refuses every plan, as a server that is busy does, or, without a time, a limit; and notes that."""
+
+    def shed(response, context):
+        calls.append(response)
+        rich = status_pb2.Status(code=grpc.StatusCode.RESOURCE_EXHAUSTED.value[0], message="8 calls are waiting")
+        if retry_after_s is not None:
+            delay = error_details_pb2.RetryInfo()
+            delay.retry_delay.FromMilliseconds(int(1000 * retry_after_s))
+            rich.details.add().Pack(delay)
+        context.set_trailing_metadata((("grpc-status-details-bin", rich.SerializeToString()),))
+        context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, rich.message)
+
+    return shed
+
+
+@pytest.mark.parametrize("retry_after_s", [0.001, 60])
+def test_while_a_service_is_busy_this_process_plans(stowaged, retry_after_s):
+    calls = []
+    with Between(stowaged.address, sheds(retry_after_s, calls)) as server:
+        with pytest.warns(UserWarning, match="8 calls are waiting.*planned here"):
+            answer = service_of(server.address, timeout_s=5.0).plan(chain(), "60%")
+        assert answer.source == "local" and answer.plan.digest == chain().plan("60%").digest
+        assert len(calls) == (4 if retry_after_s < 1 else 1)
+
+
+def test_a_limit_of_the_service_is_an_error(stowaged):
+    with Between(stowaged.address, sheds(None, [])) as server:
+        with pytest.raises(stowage.ResourceExhausted, match="8 calls are waiting") as raised:
+            service_of(server.address).plan(chain(), "60%")
+    assert raised.value.retry_delay_s is None
 
 
 def test_a_slow_service_is_overtaken_and_still_learns_the_plan(stowaged):
