@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import random
 import sys
 import threading
@@ -134,6 +135,18 @@ class _Arrivals:
     def end(self) -> None:
         for handle in self._handles:
             handle.remove()
+
+
+class _NoCollections:
+    """Python collects no garbage meanwhile: what an earlier step has left is not let go of by the pass during which it goes."""
+
+    def __enter__(self) -> None:
+        self._collects = gc.isenabled()
+        gc.disable()
+
+    def __exit__(self, *error: Any) -> None:
+        if self._collects:
+            gc.enable()
 
 
 class BlockCosts(NamedTuple):
@@ -307,6 +320,9 @@ class _BlockMeter:
             self._saving_pass()
             if self._kept is None:
                 self._holding_pass()
+        early = self._sizes.get("recompute_saving_overhead_bytes", 0)
+        # A part of it takes no more, though others may have let go of memory when the whole was measured.
+        self._keep_largest("forward_saving_overhead_bytes", early - self._output_bytes)
         times = {field: min(times) for field, times in self._times.items()}
         if not self._stops or self._kept is not None:
             times.pop("recompute_saving_time_ns", None)  # of a round in which it did
@@ -480,6 +496,7 @@ def measure_block(
     """
     aside = Call(call.function, call.module, call.device)
     aside.build_from, aside.random, aside.autocast = call.build_from, call.random, call.autocast
+    aside.default_device = call.default_device
     for argument in call.arguments:
         if isinstance(argument, (_Plain, _Other)):
             aside.arguments.append(argument)
@@ -487,10 +504,10 @@ def measure_block(
             tensor, version = activation[argument.place]
             aside.arguments.append(_Other(tensor, version, argument.requires_grad))
     aside.buffers = [(buffer, buffer.detach().clone()) for buffer in buffers]
-    changed, draws, kept = _find_state(aside, listening)
-    aside.buffers = [aside.buffers[place] for place in changed]
-    meter = _BlockMeter(aside, name, kept)
-    costs = meter.costs(bool(changed), draws, rounds)
+    with _NoCollections():
+        changed, draws, kept = _find_state(aside, listening)
+        aside.buffers = [aside.buffers[place] for place in changed]
+        costs = _BlockMeter(aside, name, kept).costs(bool(changed), draws, rounds)
     aside.device.take_peak_bytes()  # which is none of the step's
     return costs, changed
 

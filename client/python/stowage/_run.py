@@ -19,7 +19,7 @@ from stowage import _steps
 from stowage._device import Device, RandomState
 from stowage._sharding import gathered
 from stowage._steps import START, Step
-from stowage._versions import enter_task, flatten, leaves_of, storage_id
+from stowage._versions import default_device, enter_task, flatten, leaves_of, storage_id
 from stowage.errors import ExecutionError
 
 if TYPE_CHECKING:
@@ -142,6 +142,7 @@ class Call:
         "build_from",
         "random",
         "autocast",
+        "default_device",
         "buffers",
         "links",
         "training",
@@ -159,6 +160,7 @@ class Call:
         self.build_from: Callable[[List[Any]], Tuple[Any, Any]]
         self.random: RandomState
         self.autocast = device.autocast()
+        self.default_device = default_device()
         self.buffers: List[Tuple[torch.Tensor, torch.Tensor]] = []
         self.links: List[int] = []
         self.training = module.training
@@ -200,9 +202,9 @@ _here = threading.local()
 
 
 class restored:
-    """Random state, autocast and buffers as a call saw them; afterwards as they are now, whatever happens."""
+    """Devices, random state, autocast and buffers as a call saw them; afterwards as they are now, whatever happens."""
 
-    __slots__ = ("_call", "_random", "_buffers", "_chosen", "_autocast")
+    __slots__ = ("_call", "_random", "_buffers", "_chosen", "_default", "_autocast")
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -212,6 +214,10 @@ class restored:
         self._chosen = call.device.chosen()
         if self._chosen is not None:
             self._chosen.__enter__()
+        self._default: Optional[torch.device] = None  # a context, too
+        if call.default_device != default_device():
+            self._default = call.default_device or torch.device("cpu")
+            self._default.__enter__()
         self._random = call.device.random_state()
         self._buffers = [(buffer, buffer.detach().clone()) for buffer, _ in call.buffers]
         call.device.set_random_state(call.random)
@@ -227,6 +233,8 @@ class restored:
             self._autocast.__exit__(*error)
         _put(self._buffers)
         self._call.device.set_random_state(self._random)
+        if self._default is not None:
+            self._default.__exit__(*error)
         if self._chosen is not None:
             self._chosen.__exit__(*error)
 

@@ -122,6 +122,24 @@ class Autocast(NamedTuple):
         return scope
 
 
+try:
+    from torch.utils._device import DeviceContext as _DeviceContext
+except ImportError:  # before PyTorch 2.0
+    _DeviceContext = None
+
+
+def default_device() -> Optional[torch.device]:
+    """Where this thread's new tensors go, as torch.set_default_device or a device as a context says; None: nothing does."""
+    if _DeviceContext is None:
+        return None
+    for place in reversed(range(torch._C._len_torch_function_stack())):
+        mode = torch._C._get_function_stack_at(place)
+        if isinstance(mode, _DeviceContext):
+            device: torch.device = mode.device
+            return device
+    return None
+
+
 _LEAVES = (torch.Tensor, int, float, bool, str, type(None))
 
 

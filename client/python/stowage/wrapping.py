@@ -280,6 +280,14 @@ def wrap(
 
     Raises InvalidArgument for blocks that cannot be planned, FailedPrecondition for a model that is wrapped already and
     where nothing counts the bytes of tensors. The second step raises Infeasible, with ``least_bytes``, where nothing fits.
+
+    >>> import stowage, torch
+    >>> blocks = [torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh()) for _ in range(8)]
+    >>> model = stowage.wrap(torch.nn.Sequential(*blocks), "70%")
+    >>> for step in range(3):
+    ...     model(torch.randn(512, 64)).square().mean().backward()
+    >>> model.stowage.memory.measured_peak_bytes <= model.stowage.memory.budget_bytes, sum(model.stowage.recomputed) > 0
+    (True, True)
     """
     stacks = _stacks_of(model, blocks)
     found = [block for stack in stacks for block in stack]

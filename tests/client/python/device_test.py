@@ -168,6 +168,32 @@ def test_uses_of_a_forward(use, here):
         assert_equal(outcome(model, call), outcome(plain, call))
 
 
+class Ramp(nn.Linear):
+    """Adds what it makes wherever the caller has new tensors go."""
+
+    def forward(self, x):
+        return super().forward(x).tanh() + torch.arange(self.out_features, dtype=x.dtype)
+
+
+@pytest.mark.skipif(not hasattr(torch.device, "__enter__"), reason="PyTorch before 2.0 has no default device")
+def test_new_tensors_of_a_recompute_go_where_those_of_its_forward_went(here):
+    """Though autograd's thread for the device runs it, and the backward is called elsewhere."""
+    torch.manual_seed(6)
+    plain = nn.Sequential(*[Ramp(8, 8) for _ in range(4)]).to(here)
+    x = torch.randn(2, 8).to(here)
+
+    def call(model):
+        with here:
+            loss = model(x).square().mean()
+        loss.backward()
+        return [loss]
+
+    step = seeded(call)
+    model = profiled(plain, step, "least")
+    assert_equal(outcome(model, step), outcome(plain, step))
+    assert sum(model.stowage.recomputed) > 0
+
+
 @pytest.mark.parametrize("budget", ["100%", "least"])
 def test_a_planned_step_waits_no_more_than_a_plain_one(budget, here):
     torch.manual_seed(2)

@@ -1,5 +1,6 @@
 """Models trained by plans: gradients bit for bit those of plain training, and memory within the plan."""
 
+import contextlib
 import copy
 import gc
 import inspect
@@ -197,19 +198,119 @@ def test_the_first_step_is_plain_training_too():
         assert_equal(outcome(model, step_on(x), number), outcome(plain, step_on(x), number))
 
 
-@pytest.mark.parametrize("kind", ["lstm", "encoder"])
+class Attention(nn.Module):
+    """Of one sequence with itself."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.heads = nn.MultiheadAttention(width, 4, batch_first=True)
+
+    def forward(self, x):
+        return x + self.heads(x, x, x, need_weights=False)[0]
+
+
+OTHER_KERNELS = {
+    "lstm": lambda: Lstm(32),
+    "encoder": lambda: nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True).eval(),
+    "attention": lambda: Attention(32).eval(),
+}
+
+
+@pytest.mark.parametrize("kind", OTHER_KERNELS)
 def test_blocks_that_take_other_kernels_without_gradients(kind):
     torch.manual_seed(4)
-
-    def block():
-        return Lstm(32) if kind == "lstm" else nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True).eval()
-
-    plain = nn.Sequential(*[block() for _ in range(4)])
+    plain = nn.Sequential(*[OTHER_KERNELS[kind]() for _ in range(4)])
     step = step_on(torch.randn(4, 16, 32))
     model = profiled(plain, step)
     for seed in range(1, 24, 2):
         follow(model, random_schedule(4, seed))
         assert_equal(outcome(model, step), outcome(plain, step))
+
+
+class Releases(nn.Linear):
+    """Of the calls of all of these, one lets go of memory that is no block's."""
+
+    calls = 0
+    at = 0
+    others: list = []
+
+    def forward(self, x):
+        Releases.calls += 1
+        if Releases.calls == Releases.at:
+            Releases.others.clear()
+        return super().forward(x.tanh() * torch.ones(4096).mean())
+
+
+@pytest.mark.parametrize("at", range(1, 15))
+def test_memory_that_others_let_go_of_while_a_block_is_measured(at):
+    torch.manual_seed(6)
+    Releases.calls, Releases.at, Releases.others[:] = 0, at, [torch.ones(4096)]
+    model = stowage.wrap(nn.Sequential(*[Releases(8, 8) for _ in range(2)]), "100%")
+    for _ in range(3):
+        model(torch.randn(2, 8)).square().mean().backward()
+    assert model.stowage.plan is not None and Releases.calls >= at
+
+
+def test_no_garbage_is_collected_while_a_block_is_measured():
+    collected = []
+
+    def note(phase, _):
+        if phase == "start" and stowage.is_recomputing():
+            collected.append(phase)
+
+    torch.manual_seed(6)
+    model = stowage.wrap(nn.Sequential(*[Mlp(8) for _ in range(4)]), "100%")
+    before = gc.get_threshold()
+    gc.callbacks.append(note)
+    try:
+        gc.set_threshold(1)
+        out = model(torch.randn(2, 8))
+        assert gc.isenabled()
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(note)
+    out.square().mean().backward()
+    assert not collected and [event.kind for event in model.stowage.events] == ["measured"]
+
+
+class Factory(nn.Linear):
+    """Makes a tensor wherever the caller has new ones go, and notes where that is."""
+
+    def __init__(self, width):
+        super().__init__(width, width)
+        self.places = []
+
+    def forward(self, x):
+        self.places.append(torch.ones(1).device)
+        return super().forward(x).tanh()
+
+
+@pytest.mark.skipif(not hasattr(torch.device, "__enter__"), reason="PyTorch before 2.0 has no default device")
+@pytest.mark.parametrize("of_forward, of_backward", [("meta", None), (None, "meta"), ("meta", "meta"), ("meta", "cpu")])
+def test_a_recompute_makes_tensors_where_its_forward_made_them(of_forward, of_backward):
+    def within(place):
+        return contextlib.nullcontext() if place is None else torch.device(place)
+
+    torch.manual_seed(6)
+    plain = nn.Sequential(*[Factory(8) for _ in range(4)])
+    x = torch.randn(2, 8)
+
+    def call(model):
+        with within(of_forward):
+            loss = model(x).square().mean()
+        with within(of_backward):
+            loss.backward()
+            after = torch.ones(1).device
+        assert after == torch.device(of_backward or "cpu")
+        return [loss]
+
+    model = profiled(plain, call, "least")
+    for block in model:
+        block.places.clear()
+    assert_equal(outcome(model, call), outcome(plain, call))
+    assert sum(model.stowage.recomputed) > 0
+    for block, times in zip(model, model.stowage.recomputed):
+        assert block.places == [torch.device(of_forward or "cpu")] * (1 + times)
 
 
 def test_what_a_plan_drops_between_forward_and_backward_is_gone():
