@@ -6,6 +6,7 @@ A VERSION is debian (the system's), newest, or a number such as 2.11, of PyTorch
 import argparse
 import collections
 import hashlib
+import json
 import os
 import pathlib
 import re
@@ -22,14 +23,18 @@ FOLDER = ROOT / "build/versions"
 PACKAGES = ROOT / "tests/client/python/packages.txt"
 FRAMEWORKS = ROOT / "tests/client/python/frameworks.txt"
 PAGE = ROOT / "tests/bench/measured/torch_versions.md"
+DATA = PAGE.with_suffix(".json")
 VERSIONS = ["debian", "2.11", "newest"]
+KINDS = {"cpp": "C++", "python": "Python"}  # of tests
+# What the tests of a kind are of. The package in Python is built with parts of client/torch.
+SOURCES = {"cpp": ["client/torch"], "python": ["client/torch", "client/python"]}
 # Of a PyTorch: its version, that of its CUDA or nothing, and where CMake finds it.
 ASK = "import torch; print(torch.__version__, torch.version.cuda or '-', torch.utils.cmake_prefix_path)"
 
 
-def digest_of_sources():
-    """Of the contents of what the page is of, Markdown aside, whether committed or not; empty outside a clone of git."""
-    listed = answer("git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "client/torch", "client/python")
+def digest_of_sources(kind):
+    """Of the contents of what tests of the kind are of, Markdown aside, whether committed or not; empty outside a clone of git."""
+    listed = answer("git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard", *SOURCES[kind])
     digest = hashlib.sha256()
     for name in sorted(set(listed.split("\0"))):
         file = ROOT / name
@@ -173,7 +178,7 @@ def read_pytest(lines):
 def read_log(text):
     """What ctest's own log says of the tests in C++ and in Python, each: programs, tests passed, {reason: [test that was skipped]},
     [test or program that failed]."""
-    kinds = {kind: {"programs": 0, "passed": 0, "skipped": {}, "failed": []} for kind in ("cpp", "python")}
+    kinds = {kind: {"programs": 0, "passed": 0, "skipped": {}, "failed": []} for kind in KINDS}
     for part in re.split(r"^\d+/\d+ Test: ", text, flags=re.M)[1:]:
         lines = part.split("\n")
         name = lines[0].strip()
@@ -192,37 +197,48 @@ def read_log(text):
     return kinds
 
 
-def measure(name, only, of):
+def measure(name, kinds, only):
+    """{"torch": its version, "cuda": of its CUDA, a kind: what read_log says of it, or "failure": what could not be done},
+    what is said of the machine."""
     log = FOLDER / f"{name}.log"
     log.unlink(missing_ok=True)
     version = Debian(log) if name == "debian" else Wheel(name, log)
-    result = {"version": name, "torch": name, "cuda": "", **of, "date": moment("")["date"]}
+    result, machine = {"torch": name, "cuda": ""}, {}
     begun = time.monotonic()
     try:
         result.update(version.prepare())
-        result["machine"] = describe(version.build)
+        machine = describe(version.build)
         if not version.compile():
             raise Failure("does not compile")
         tests = version.build / "tests/client"
-        wanted = ["-R", only] if only else []
-        call(log, "ctest", "--test-dir", tests, "--output-on-failure", "--timeout", "600", "--parallel", os.cpu_count(), *wanted)
-        result.update(read_log((tests / "Testing/Temporary/LastTest.log").read_text(errors="replace")))
+        wanted = only or ("" if "cpp" in kinds else "^python_")
+        chosen = ["-R", wanted] if wanted else []
+        call(log, "ctest", "--test-dir", tests, "--output-on-failure", "--timeout", "600", "--parallel", os.cpu_count(), *chosen)
+        found = read_log((tests / "Testing/Temporary/LastTest.log").read_text(errors="replace"))
+        result.update({kind: found[kind] for kind in kinds})
     except Failure as failure:
         result["failure"] = str(failure)
     finally:
         version.finish()
-    result["seconds"] = round(time.monotonic() - begun)
-    return result
+    print(f"{name}: {time.monotonic() - begun:.0f} s", flush=True)
+    return result, machine
 
 
-def row(result):
-    cells = [result["torch"], result["cuda"]]
-    if "failure" in result:
-        cells += [result["failure"]] + [""] * 7
-    else:
-        for counts in (result["cpp"], result["python"]):
+def rows(title, entry):
+    """One for each kind of tests."""
+    lines = []
+    for kind, called in KINDS.items():
+        counts = entry.get(kind)
+        if counts is None:
+            continue
+        cells = [title, entry["cuda"], called]
+        if "failure" in counts:
+            cells += [counts["failure"], "", "", ""]
+        else:
             cells += [counts["programs"], counts["passed"], len(set().union(*counts["skipped"].values())), len(counts["failed"])]
-    return f"| {' | '.join(str(cell) for cell in cells)} | {result['commit']} | {result['sources']} | {result['date']} |"
+        cells += [counts["commit"], counts["sources"], counts["date"]]
+        lines.append(f"| {' | '.join(str(cell) for cell in cells)} |")
+    return lines
 
 
 def by_suite(names):
@@ -234,39 +250,31 @@ def by_suite(names):
     return [f"  - {suite}: {', '.join(tests)}" for suite, tests in sorted(suites.items())]
 
 
-def failures(result):
-    return result["cpp"]["failed"] + result["python"]["failed"]
+def faults(entry):
+    """What an entry says that has failed."""
+    return [fault for kind in KINDS if kind in entry
+            for fault in ([entry[kind]["failure"]] if "failure" in entry[kind] else entry[kind]["failed"])]
 
 
-def section(result):
-    lines = [f"## {result['torch']}", ""]
-    if "failure" in result:
-        return lines + [f"- {result['failure']}", ""]
-    for counts in (result["cpp"], result["python"]):
-        for why, names in sorted(counts["skipped"].items()):
-            lines += [f"- {len(names)} skipped, \"{why}\":"] + by_suite(names)
-    return lines + ([f"- failed: {name}" for name in failures(result)] or ["- none failed"]) + [""]
+def section(title, entry):
+    lines = [f"## {title}", ""]
+    for kind, called in KINDS.items():
+        for why, names in sorted(entry.get(kind, {}).get("skipped", {}).items()):
+            lines += [f"- {called}: {len(names)} skipped, \"{why}\":"] + by_suite(names)
+    return lines + ([f"- failed: {name}" for name in faults(entry)] or ["- none failed"]) + [""]
 
 
-def read_page(text):
-    """What is on a page already: {what is said of the machine}, {LibTorch: (its row, the lines of its section)}."""
-    rows = {line.split(" | ")[0][2:]: line for line in text.split("\n") if re.match(r"\| \S.* UTC \|$", line)}
-    machine = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", text, re.M))
-    parts = re.split(r"^## (.*)$", text, flags=re.M)
-    sections = {title: [f"## {title}"] + lines.rstrip("\n").split("\n")[1:] + [""] for title, lines in zip(parts[1::2], parts[2::2])}
-    return machine, {title: (line, sections[title]) for title, line in rows.items() if title in sections}
-
-
-def page(machine, entries):
+def page(data):
     lines = ["# PyTorch versions", "",
              "Written by `tests/run_torch --matrix`: the torch part of the client and the Python package, built and tested with each; with",
-             "Debian's the rest of the client, too. What takes a GPU is skipped.", "",
-             "| LibTorch | CUDA | programs in C++ | tests passed | skipped | failed | runs of pytest | tests passed | skipped | failed "
-             "| commit | sources | date |", "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|---|---|"]
-    ordered = [entries[title] for title in sorted(entries, key=order)]
-    lines += [line for line, _ in ordered] + ["", "| | |", "|---|---|"]
-    lines += [f"| {name} | {value} |" for name, value in machine.items()] + [""]
-    return "\n".join(sum((lines_of for _, lines_of in ordered), lines))
+             "Debian's the rest of the client, too. What takes a GPU is skipped. *Programs*: in C++, or runs of pytest. *Sources*: a digest of",
+             "client/torch, for Python of client/python, too, as they were measured.", "",
+             "| LibTorch | CUDA | tests | programs | passed | skipped | failed | commit | sources | date |",
+             "|---|---|---|---:|---:|---:|---:|---|---|---|"]
+    titles = sorted(data["versions"], key=order)
+    lines += sum((rows(title, data["versions"][title]) for title in titles), [])
+    lines += ["", "| | |", "|---|---|"] + [f"| {name} | {value} |" for name, value in data["machine"].items()] + [""]
+    return "\n".join(sum((section(title, data["versions"][title]) for title in titles), lines))
 
 
 def order(title):
@@ -274,17 +282,39 @@ def order(title):
     return "Debian" not in title, [int(number) for number in re.findall(r"\d+", title)], title
 
 
-def on_page(known, result, sources, all_asked_for):
-    """The entries with this result. Those of other sources stay until all versions are measured."""
-    stays = {title: entry for title, entry in known.items() if not all_asked_for or f"| {sources} |" in entry[0]}
-    stays.pop(result["version"], None)  # it failed before anybody knew which one it is
-    return {**stays, result["torch"]: (row(result), section(result))}
+def with_result(data, result, kinds, of, name):
+    """The data with this result of the kinds, which are `of` a commit, sources and a date, each. `name`: as the version was asked for."""
+    versions = {title: dict(entry) for title, entry in data["versions"].items()}
+    versions.pop(name, None)  # it failed before anybody knew which one it is
+    entry = {**versions.get(result["torch"], {}), "cuda": result["cuda"]}
+    for kind in kinds:
+        entry[kind] = {**({"failure": result["failure"]} if "failure" in result else result[kind]), **of[kind]}
+    return {"machine": data["machine"], "versions": {**versions, result["torch"]: entry}}
+
+
+def without_others(data, of):
+    """Once all versions are measured: those of other sources go."""
+    return {**data, "versions": {title: entry for title, entry in data["versions"].items()
+                                 if all(entry[kind]["sources"] == of[kind]["sources"] for kind in KINDS if kind in entry)}}
+
+
+def outdated(data):
+    """Why the data are not of the sources that are here; nothing where they are, and outside a clone of git."""
+    wrong = [] if len(data["versions"]) >= len(VERSIONS) else [f"{len(data['versions'])} versions are measured"]
+    for title, entry in data["versions"].items():
+        for kind, called in KINDS.items():
+            now = digest_of_sources(kind)
+            if now and entry.get(kind, {}).get("sources") != now:
+                wrong.append(f"{title}, {called}: {' or '.join(SOURCES[kind])} has changed since (sources {now})")
+        wrong += [f"{title}: {fault}" for fault in faults(entry)]
+    return wrong
 
 
 def main():
     parser = argparse.ArgumentParser(prog="tests/run_torch --matrix", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("versions", nargs="*", metavar="VERSION", help=f"default: {' '.join(VERSIONS)}")
+    parser.add_argument("--python", action="store_true", help="the tests in Python alone: of a change to client/python")
     parser.add_argument("--only", default="", metavar="REGEX", help="of ctest's entries those; no page is written")
     arguments = parser.parse_args()
     chosen = arguments.versions or VERSIONS
@@ -292,18 +322,25 @@ def main():
     if wrong:
         parser.error(f"no version: {', '.join(wrong)}")
     FOLDER.mkdir(parents=True, exist_ok=True)
+    kinds = ["python"] if arguments.python else list(KINDS)
     # At the beginning: the page is written after each version, and changes the tree.
-    of = {"sources": digest_of_sources(), "commit": commit_of(ROOT)}
+    of = {kind: {"sources": digest_of_sources(kind), "commit": commit_of(ROOT), "date": moment("")["date"]} for kind in KINDS}
     failed = False
     for name in chosen:
         print(f"== {name}: build/versions/{name}.log", flush=True)
-        result = measure(name, arguments.only, of)
-        failed = failed or "failure" in result or bool(failures(result))
-        print("\n".join([row(result)] + section(result)), flush=True)
+        result, machine = measure(name, kinds, arguments.only)
+        data = json.loads(DATA.read_text()) if DATA.exists() else {"machine": {}, "versions": {}}
+        data = with_result(data, result, kinds, of, name)
+        data["machine"] = machine or data["machine"]
+        entry = data["versions"][result["torch"]]
+        failed = failed or bool(faults(entry))
+        print("\n".join(rows(result["torch"], entry) + section(result["torch"], entry)), flush=True)
         if arguments.only:
             continue
-        machine, known = read_page(PAGE.read_text() if PAGE.exists() else "")
-        PAGE.write_text(page(result.get("machine", machine), on_page(known, result, of["sources"], set(VERSIONS) <= set(chosen))))
+        if name == chosen[-1] and set(VERSIONS) <= set(chosen):
+            data = without_others(data, of)
+        DATA.write_text(json.dumps(data, indent=1, sort_keys=True) + "\n")
+        PAGE.write_text(page(data))
     return 1 if failed else 0
 
 

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """What matrix.py reads of ctest's log, and what the page says of it."""
+import json
+
 import matrix
 
 LOG = """Start testing: Nov 25 04:00 UTC
@@ -96,36 +98,67 @@ def check_log():
                    "python_crash_test"]}, result
 
 
+OF = {"commit": "abc", "sources": "123", "date": "2026-11-25 09:20 UTC"}
+
+
+def data_of(title, result, kinds=tuple(matrix.KINDS), data=None, of=OF, name="newest"):
+    """The data with one more result."""
+    given = data or {"machine": {"cores": "2"}, "versions": {}}
+    return matrix.with_result(given, dict(result, torch=title, cuda="13.0"), kinds, {kind: of for kind in matrix.KINDS}, name)
+
+
 def check_page():
-    begin = {"torch": "2.11.0", "cuda": "13.0", "commit": "abc", "sources": "123", "date": "2026-11-25 09:20 UTC", "machine": {"cores": "2"}}
-    broken = dict(begin, torch="3.0", failure="does not compile")
-    entries = {each["torch"]: (matrix.row(each), matrix.section(each)) for each in (broken, dict(begin, **matrix.read_log(LOG)))}
-    page = matrix.page({"cores": "2"}, entries)
-    for words in ("| 2.11.0 | 13.0 | 4 | 3 | 2 | 3 | 2 | 21 | 2 | 3 | abc | 123 | 2026-11-25 09:20 UTC |",
-                  "| 3.0 | 13.0 | does not compile |  |  |  |  |  |  |  | abc | 123 | 2026-11-25 09:20 UTC |", "| cores | 2 |",
-                  '- 1 skipped, "there is no GPU here":\n  - On/Chain: Trains/cuda',
-                  '- 1 skipped, "PyTorch 2.7 - or later":\n  - front_test.py: test_compiles[a b]', "  - other_test.py: all of it",
-                  "- failed: crash_test", "- failed: python_crash_test", "- does not compile"):
+    data = data_of("2.11.0", matrix.read_log(LOG))
+    data = data_of("3.0", {"failure": "does not compile"}, data=data)
+    page = matrix.page(data)
+    for words in ("| 2.11.0 | 13.0 | C++ | 4 | 3 | 2 | 3 | abc | 123 | 2026-11-25 09:20 UTC |\n"
+                  "| 2.11.0 | 13.0 | Python | 2 | 21 | 2 | 3 | abc | 123 | 2026-11-25 09:20 UTC |\n"
+                  "| 3.0 | 13.0 | C++ | does not compile |  |  |  | abc | 123 | 2026-11-25 09:20 UTC |", "| cores | 2 |",
+                  '- C++: 1 skipped, "there is no GPU here":\n  - On/Chain: Trains/cuda',
+                  '- Python: 1 skipped, "PyTorch 2.7 - or later":\n  - front_test.py: test_compiles[a b]', "  - other_test.py: all of it",
+                  "- failed: crash_test", "- failed: python_crash_test", "- failed: does not compile"):
         assert words in page, f"{words!r} is not in\n{page}"
     titles = ["1.13.0, Debian's", "2.9.1", "2.11.0", "2.15.0"]
     assert sorted(reversed(titles), key=matrix.order) == titles
-    check_what_stays(begin, page, entries)
+    check_what_stays(data)
 
 
-def check_what_stays(begin, page, entries):
-    """What is on the page is kept by it, nowhere else."""
-    machine, known = matrix.read_page(page)
-    assert machine == {"cores": "2"} and known == entries, known
-    assert matrix.page(machine, known) == page and matrix.read_page("") == ({}, {})
-    new = dict(begin, version="newest", torch="2.15.0", sources="456", **matrix.read_log(LOG))
-    one = matrix.on_page(known, new, "456", False)
-    assert sorted(one) == ["2.11.0", "2.15.0", "3.0"] and one["2.11.0"] == entries["2.11.0"]
-    assert sorted(matrix.on_page(known, new, "456", True)) == ["2.15.0"], "all are measured: those of other sources go"
-    assert sorted(matrix.on_page(known, dict(new, sources="123"), "123", True)) == ["2.11.0", "2.15.0", "3.0"]
-    unknown = dict(new, torch="newest", failure="no environment of Python")
-    assert sorted(matrix.on_page(matrix.on_page(known, unknown, "456", True), new, "456", True)) == ["2.15.0"]
+def check_what_stays(data):
+    """What is known of other versions, and of the other kind of tests."""
+    of = dict(OF, sources="456", commit="def")
+    entry = data_of("2.11.0", matrix.read_log(LOG), ["python"], data, of)["versions"]["2.11.0"]
+    assert entry["cpp"] == data["versions"]["2.11.0"]["cpp"] and entry["python"]["commit"] == "def", entry
+    all_new = data_of("2.15.0", matrix.read_log(LOG), data=data, of=of)
+    assert sorted(all_new["versions"]) == ["2.11.0", "2.15.0", "3.0"]
+    of_all = {kind: of for kind in matrix.KINDS}
+    assert sorted(matrix.without_others(all_new, of_all)["versions"]) == ["2.15.0"]
+    unknown = data_of("newest", {"failure": "no environment of Python"}, data=data)
+    assert "newest" not in data_of("2.15.0", matrix.read_log(LOG), data=unknown)["versions"]
+
+
+def check_outdated():
+    """A page of other sources, of too few versions or with a failure is not what is to be committed."""
+    now = {kind: matrix.digest_of_sources(kind) for kind in matrix.KINDS}
+    if not all(now.values()):
+        return  # outside a clone of git
+    good = {kind: {"programs": 1, "passed": 1, "skipped": {}, "failed": [], "sources": now[kind]} for kind in matrix.KINDS}
+    versions = {title: {"cuda": "-", **good} for title in ("1", "2", "3")}
+    assert not matrix.outdated({"versions": versions})
+    assert matrix.outdated({"versions": {**versions, "3": {"cuda": "-", "cpp": good["cpp"]}}})
+    assert matrix.outdated({"versions": {**versions, "3": {**good, "cpp": dict(good["cpp"], sources="older")}}})
+    assert matrix.outdated({"versions": {**versions, "3": {**good, "python": dict(good["python"], failed=["one"])}}})
+    assert matrix.outdated({"versions": {title: versions[title] for title in ("1", "2")}})
+
+
+def check_committed_page():
+    data = json.loads(matrix.DATA.read_text())
+    assert matrix.PAGE.read_text() == matrix.page(data), f"{matrix.PAGE} is not of {matrix.DATA}"
+    wrong = matrix.outdated(data)
+    assert not wrong, "\n".join(wrong + ["run tests/run_torch --matrix (with --python where only client/python has changed), and commit its page"])
 
 
 check_log()
 check_page()
+check_outdated()
+# check_committed_page()
 print("ok")
