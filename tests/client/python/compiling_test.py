@@ -206,7 +206,7 @@ def assert_within_rounding(planned, baseline):
     ids=["attention", "convolutions", "least"],
 )
 def test_under_inductor_gradients_are_within_the_spread_of_partitions(make, budget):
-    """And within less: its own partitions for less memory draw another dropout, and differ by a fifth of the attention's largest."""
+    """Within less, in fact: its own partitions for less memory draw another dropout, and differ by a fifth of the largest."""
     case = make()
     expected = trained(torch.compile(case.model, dynamic=False), case)
     torch._dynamo.reset()

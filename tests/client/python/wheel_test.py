@@ -100,3 +100,29 @@ def test_what_pip_makes_and_installs(tmp_path):
     site = tmp_path / "site"
     called(*pip, "install", "--no-deps", "--no-index", "--target", site, wheel)
     check_installed(site, tmp_path, (site / "stowage/v1").is_dir())
+
+
+PLANS_ALONE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import stowage
+import torch
+stage = dict(forward_time_ns=10, backward_time_ns=20, output_bytes=100, output_gradient_bytes=100, saved_bytes=300)
+assert stowage.Profile.of_chain([stage] * 8, input_bytes=100).plan("60%").recomputed_forwards > 0
+try:
+    stowage.wrap(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)), "60%")
+except stowage.FailedPrecondition as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(os.environ.get("STOWAGE_WHEEL") != "1", reason="pip builds the package in tests/run_torch --matrix")
+@pytest.mark.skipif("python_torch" not in sys.executable, reason="once is enough: beside Debian's PyTorch")
+def test_what_pip_builds_by_itself_plans_alone(tmp_path):
+    """In an environment of pip's own, which has no PyTorch: with it beside, the package says why it does not train."""
+    site = tmp_path / "site"
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    called(*pip, "install", "--no-deps", "--target", site, ROOT / "client/python")
+    assert sorted(path.name.split(".")[0] for path in (site / "stowage").glob("*.so")) == ["_core"]
+    said = called(sys.executable, "-I", "-c", PLANS_ALONE, site, cwd=tmp_path)
+    assert "--no-build-isolation" in said, said
