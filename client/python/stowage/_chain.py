@@ -408,12 +408,16 @@ class Chain:
         others = [book for book in others if book.serves_smaller and book.was_watched and not book.is_by_likeness]
         return alike_in(others) if others else None
 
+    def modules(self) -> List[torch.nn.Module]:
+        """The blocks that are there."""
+        return [block for block in (reference() for reference in self._blocks) if block is not None]
+
     def _new_book(self, inputs: List[Any], key: Optional[str] = None) -> Book:
         self._watch_parameters()
         self.device.warm()
         book = Book(self.length, inputs, self.device)
         # The tied ones' are the engine's, until the last of them is there.
-        blocks = [block for block in (reference() for reference in self._blocks) if block is not None]
+        blocks = self.modules()
         book.held_at_least_bytes = self.device.gradient_bytes(self._tied.values()) + in_flight_bytes(blocks)
         book.key = key
         return book

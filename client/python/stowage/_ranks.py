@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from stowage import _moving, _states
 from stowage._copying import slowest_of
-from stowage._sharding import group_of, group_of_tensors, is_flattened
+from stowage._sharding import gather_times_ns, group_of, group_of_tensors, is_flattened
 from stowage._versions import is_out_of_memory, queue_callback
 from stowage.errors import FailedPrecondition, InternalError, InvalidArgument, StowageError, Unavailable
 from stowage.planning import Plan, Profile, __version__
@@ -83,6 +83,18 @@ def with_costs(profile: Profile, costs: Sequence[int]) -> Profile:
             stage.pop("recompute_saving_overhead_bytes")
         else:
             stage[_STOPPED] = stopped
+    return Profile.from_dict(fields)
+
+
+def with_gathers(profile: Profile, gathers: Optional[Sequence[int]]) -> Profile:
+    """The same, where each run of a block takes so many ns more: it was measured when its parameters were whole."""
+    if gathers is None or not any(gathers):
+        return profile
+    fields = profile.to_dict()
+    for stage, time_ns in zip(fields["chain"]["stages"], gathers):
+        stage["forward_time_ns"] += time_ns
+        if stage.get(_STOPPED) is not None:
+            stage[_STOPPED] += time_ns
     return Profile.from_dict(fields)
 
 
@@ -208,6 +220,7 @@ class Ranks:
         self._words = self._next_words = Words()
         self._agreed: Dict[str, List[int]] = {}  # costs, of one schedule
         self._greeted = False
+        self._gathers: Optional[List[int]] = None  # ns, of each block's parameters
         self._link: Optional[Dict[str, Any]] = None  # of all ranks to host memory
         self._knows_link = one_schedule  # whose recomputes gather what must stay where it is
 
@@ -307,9 +320,13 @@ class Ranks:
         link = self._link
         if link is not None and any(self.group.gather(any(book.kept for book in chain.books.values()))):
             link = None
+        if self.one_schedule and self._gathers is None:
+            self._gathers = gather_times_ns(chain.modules(), chain.device)
         for shape, book in chain.books.items():
             if book.is_complete:
-                profile = book.own_profile = book.own_profile or book.make_profile(chain.name, link)
+                if book.own_profile is None:
+                    book.own_profile = with_gathers(book.make_profile(chain.name, link), self._gathers)
+                profile = book.own_profile
                 name = chain.name_of(profile, shape)
                 mine.setdefault(name, []).append(book)
                 if book.plan is None or book.lacked_memory:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Iterable, Iterator, List, Optional
+from typing import Any, Iterable, Iterator, List, Optional, Sequence
 
 import torch
 
+from stowage._device import Device
 from stowage.errors import FailedPrecondition
 
 IN_FLIGHT = 5
@@ -73,6 +74,35 @@ def group_of_tensors(model: torch.nn.Module) -> Any:
                 raise FailedPrecondition("parameters lie on a mesh of several dimensions: name its ranks (process_group=...)")
             return parameter.device_mesh.get_group()
     return None
+
+
+def gather_times_ns(blocks: Sequence[torch.nn.Module], device: Device) -> List[int]:
+    """What it takes to have each block's own parameters whole, as a recompute begins; 0 where they stay whole. All ranks
+    ask at once. A block that is whole now counts as the one of those that are not that is as large."""
+    times: List[Optional[int]] = []
+    sizes = []
+    for block in blocks:
+        kind = _kind()
+        groups = _groups(block) if kind is not None and isinstance(block, kind) else []
+        sizes.append(sum(p.sharded_param.numel() for group in groups for p in group.fsdp_params))
+        if not any(group.post_forward_mesh_info is not None for group in groups):
+            times.append(0)
+        elif any(group.is_unsharded for group in groups):
+            times.append(None)
+        else:
+            times.append(min(_gather_time_ns(block, device) for _ in range(3)))
+    of_size = {size: time for size, time in zip(sizes, times) if time}
+    return [of_size.get(size, 0) if time is None else time for size, time in zip(sizes, times)]
+
+
+def _gather_time_ns(block: Any, device: Device) -> int:
+    device.settle()
+    begun = device.now_ns()
+    block.unshard()
+    device.settle()
+    time_ns = device.now_ns() - begun
+    block.reshard()
+    return time_ns
 
 
 class gathered:

@@ -167,3 +167,25 @@ def test_random_schedules(kind, way):
     for equal, counts, most, _ in first:
         assert equal and counts
         assert way == "whole" or most <= 2  # the block in backward, and the one that is gathered for the next
+
+
+def times_of_gathers(rank, way):
+    warnings.simplefilter("ignore")
+    make, batch = MODELS["vectors"]
+    inner = _sharding._gather_time_ns
+    _sharding._gather_time_ns = lambda *arguments: inner(*arguments) + 10_000_000_000 * (1 + rank)
+    model = stowage.wrap(sharded(make, **WAYS[way]), "100%")
+    expected = steps_of(sharded(make, **WAYS[way]), batch, rank, 4)
+    got = steps_of(model, batch, rank, 4)
+    stages = model.stowage.profile.to_dict()["chain"]["stages"]
+    times = [[stage["forward_time_ns"], stage.get("recompute_saving_time_ns", stage["forward_time_ns"])] for stage in stages]
+    return same(got, expected), times
+
+
+@pytest.mark.parametrize("way", ["plain", "whole"])
+def test_a_recompute_takes_the_time_of_its_gather(way):
+    """That of the slowest rank; where blocks stay whole nothing is gathered."""
+    for equal, times in together(2, times_of_gathers, way):
+        assert equal and len(times) == LAYERS
+        for of_block in times:
+            assert all((20_000_000_000 <= time_ns < 30_000_000_000) == (way == "plain") for time_ns in of_block), times
