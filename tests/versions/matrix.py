@@ -250,9 +250,9 @@ def by_suite(names):
     return [f"  - {suite}: {', '.join(tests)}" for suite, tests in sorted(suites.items())]
 
 
-def faults(entry):
-    """What an entry says that has failed."""
-    return [fault for kind in KINDS if kind in entry
+def faults(entry, kinds):
+    """What an entry says of these kinds that has failed."""
+    return [fault for kind in kinds if kind in entry
             for fault in ([entry[kind]["failure"]] if "failure" in entry[kind] else entry[kind]["failed"])]
 
 
@@ -261,7 +261,7 @@ def section(title, entry):
     for kind, called in KINDS.items():
         for why, names in sorted(entry.get(kind, {}).get("skipped", {}).items()):
             lines += [f"- {called}: {len(names)} skipped, \"{why}\":"] + by_suite(names)
-    return lines + ([f"- failed: {name}" for name in faults(entry)] or ["- none failed"]) + [""]
+    return lines + ([f"- failed: {name}" for name in faults(entry, KINDS)] or ["- none failed"]) + [""]
 
 
 def page(data):
@@ -292,10 +292,14 @@ def with_result(data, result, kinds, of, name):
     return {"machine": data["machine"], "versions": {**versions, result["torch"]: entry}}
 
 
-def without_others(data, of):
-    """Once all versions are measured: those of other sources go."""
-    return {**data, "versions": {title: entry for title, entry in data["versions"].items()
-                                 if all(entry[kind]["sources"] == of[kind]["sources"] for kind in KINDS if kind in entry)}}
+def without_others(data, kinds, of):
+    """Once these kinds are measured with all versions: what the data have of them, and is of other sources, goes."""
+    versions = {}
+    for title, entry in data["versions"].items():
+        left = {name: value for name, value in entry.items() if name not in kinds or value["sources"] == of[name]["sources"]}
+        if any(kind in left for kind in KINDS):
+            versions[title] = left
+    return {**data, "versions": versions}
 
 
 def outdated(data):
@@ -304,9 +308,11 @@ def outdated(data):
     for title, entry in data["versions"].items():
         for kind, called in KINDS.items():
             now = digest_of_sources(kind)
-            if now and entry.get(kind, {}).get("sources") != now:
+            if kind not in entry:
+                wrong.append(f"{title}, {called}: not measured")
+            elif now and entry[kind]["sources"] != now:
                 wrong.append(f"{title}, {called}: {' or '.join(SOURCES[kind])} has changed since (sources {now})")
-        wrong += [f"{title}: {fault}" for fault in faults(entry)]
+        wrong += [f"{title}: {fault}" for fault in faults(entry, KINDS)]
     return wrong
 
 
@@ -333,13 +339,13 @@ def main():
         data = with_result(data, result, kinds, of, name)
         data["machine"] = machine or data["machine"]
         entry = data["versions"][result["torch"]]
-        failed = failed or bool(faults(entry))
+        failed = failed or bool(faults(entry, kinds))
         print("\n".join(rows(result["torch"], entry) + section(result["torch"], entry)), flush=True)
         if arguments.only:
             continue
         if name == chosen[-1] and set(VERSIONS) <= set(chosen):
-            data = without_others(data, of)
-        DATA.write_text(json.dumps(data, indent=1, sort_keys=True) + "\n")
+            data = without_others(data, kinds, of)
+        DATA.write_text(json.dumps(data, indent=1) + "\n")
         PAGE.write_text(page(data))
     return 1 if failed else 0
 

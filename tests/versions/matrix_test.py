@@ -103,7 +103,7 @@ OF = {"commit": "abc", "sources": "123", "date": "2026-11-25 09:20 UTC"}
 
 def data_of(title, result, kinds=tuple(matrix.KINDS), data=None, of=OF, name="newest"):
     """The data with one more result."""
-    given = data or {"machine": {"cores": "2"}, "versions": {}}
+    given = data or {"machine": {"system": "Debian", "cores": "2"}, "versions": {}}
     return matrix.with_result(given, dict(result, torch=title, cuda="13.0"), kinds, {kind: of for kind in matrix.KINDS}, name)
 
 
@@ -120,6 +120,7 @@ def check_page():
         assert words in page, f"{words!r} is not in\n{page}"
     titles = ["1.13.0, Debian's", "2.9.1", "2.11.0", "2.15.0"]
     assert sorted(reversed(titles), key=matrix.order) == titles
+    assert matrix.page(json.loads(json.dumps(data))) == page
     check_what_stays(data)
 
 
@@ -131,7 +132,10 @@ def check_what_stays(data):
     all_new = data_of("2.15.0", matrix.read_log(LOG), data=data, of=of)
     assert sorted(all_new["versions"]) == ["2.11.0", "2.15.0", "3.0"]
     of_all = {kind: of for kind in matrix.KINDS}
-    assert sorted(matrix.without_others(all_new, of_all)["versions"]) == ["2.15.0"]
+    assert sorted(matrix.without_others(all_new, list(matrix.KINDS), of_all)["versions"]) == ["2.15.0"]
+    python_alone = matrix.without_others(all_new, ["python"], of_all)["versions"]
+    assert python_alone["2.11.0"] == {"cuda": "13.0", "cpp": data["versions"]["2.11.0"]["cpp"]}, python_alone["2.11.0"]
+    assert matrix.faults(python_alone["2.11.0"], ["python"]) == [] and matrix.faults(python_alone["2.11.0"], matrix.KINDS)
     unknown = data_of("newest", {"failure": "no environment of Python"}, data=data)
     assert "newest" not in data_of("2.15.0", matrix.read_log(LOG), data=unknown)["versions"]
 

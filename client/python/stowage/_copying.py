@@ -27,7 +27,7 @@ def memory_of(tensor: torch.Tensor) -> torch.Tensor:
 def system_memory(size_bytes: int) -> torch.Tensor:
     """That is no tensor's own: bytes of tensors, which budgets are of, do not count it."""
     if size_bytes == 0:
-        return torch.empty(0, dtype=torch.uint8)
+        return torch.empty(0, dtype=torch.uint8, device="cpu")
     return torch.frombuffer(mmap.mmap(-1, size_bytes), dtype=torch.uint8)
 
 
@@ -50,7 +50,7 @@ class Copies:
         return system_memory(size_bytes)
 
     def device_memory(self, size_bytes: int) -> torch.Tensor:
-        return torch.empty(size_bytes, dtype=torch.uint8)
+        return torch.empty(size_bytes, dtype=torch.uint8, device="cpu")
 
     def is_here(self, tensor: torch.Tensor) -> bool:
         """Whether it is on the device, and so may go to the host."""

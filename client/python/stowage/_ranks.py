@@ -87,14 +87,13 @@ def with_costs(profile: Profile, costs: Sequence[int]) -> Profile:
 
 
 def with_gathers(profile: Profile, gathers: Optional[Sequence[int]]) -> Profile:
-    """The same, where each run of a block takes so many ns more: it was measured when its parameters were whole."""
+    """The same, where a run of a block takes so many ns more: it was measured when its parameters were whole. They are whole
+    again when it is recomputed right before its backward, for which it is gathered anyway."""
     if gathers is None or not any(gathers):
         return profile
     fields = profile.to_dict()
     for stage, time_ns in zip(fields["chain"]["stages"], gathers):
         stage["forward_time_ns"] += time_ns
-        if stage.get(_STOPPED) is not None:
-            stage[_STOPPED] += time_ns
     return Profile.from_dict(fields)
 
 
@@ -155,7 +154,7 @@ class Group:
                 raise InvalidArgument("process_group: must have all ranks of the job, before PyTorch 2.1")
             how["use_local_synchronization"] = True
         self._group = self._try(lambda: dist.new_group(self._members, **how))
-        self._word = torch.zeros(len(Words._fields), dtype=torch.int32)  # no step allocates one
+        self._word = torch.zeros(len(Words._fields), dtype=torch.int32, device="cpu")  # no step allocates one
         self._work: Any = None
 
     def gather(self, mine: Any) -> List[Any]:
@@ -172,7 +171,7 @@ class Group:
 
     def greatest(self, mine: Sequence[int]) -> List[int]:
         """Element by element."""
-        values = torch.tensor(mine, dtype=torch.int64)
+        values = torch.tensor(mine, dtype=torch.int64, device="cpu")
         self._try(lambda: dist.all_reduce(values, op=dist.ReduceOp.MAX, group=self._group))
         return [int(value) for value in values]
 
@@ -320,8 +319,7 @@ class Ranks:
         link = self._link
         if link is not None and any(self.group.gather(any(book.kept for book in chain.books.values()))):
             link = None
-        if self.one_schedule and self._gathers is None:
-            self._gathers = gather_times_ns(chain.modules(), chain.device)
+        self._agree_on_gathers(chain)
         for shape, book in chain.books.items():
             if book.is_complete:
                 if book.own_profile is None:
@@ -350,6 +348,19 @@ class Ranks:
             self._link = slowest_of(links)
         elif any(links):
             chain.say("a rank has no host_budget: nothing goes to the host")
+
+    def _agree_on_gathers(self, chain: Chain) -> None:
+        """As soon as there is a block that is not whole. Ranks that wait for one that failed wait for the collective."""
+        if not self.one_schedule or self._gathers is not None:
+            return
+        mine: Union[None, str, List[int]]
+        try:
+            mine = gather_times_ns(chain.modules(), chain.device)
+        except Exception as failure:
+            mine = _text_of(failure)
+        _raise_for(self.group.gather(mine), "while it measured what gathers take")
+        if not isinstance(mine, str):
+            self._gathers = mine
 
     def _agree_on(self, chain: Chain, name: str, books: List[Book], others_bytes: int) -> None:
         group = self.group

@@ -19,7 +19,7 @@ from stowage import _steps
 from stowage._device import Device, RandomState
 from stowage._sharding import gathered
 from stowage._steps import START, Step
-from stowage._versions import default_device, enter_task, flatten, leaves_of, storage_id
+from stowage._versions import default_device, enter_task, flatten, leaves_of, placed, storage_id
 from stowage.errors import ExecutionError
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ _here = threading.local()
 class restored:
     """Devices, random state, autocast and buffers as a call saw them; afterwards as they are now, whatever happens."""
 
-    __slots__ = ("_call", "_random", "_buffers", "_chosen", "_default", "_autocast")
+    __slots__ = ("_call", "_random", "_buffers", "_chosen", "_placed", "_autocast")
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -214,14 +214,12 @@ class restored:
         self._chosen = call.device.chosen()
         if self._chosen is not None:
             self._chosen.__enter__()
-        self._default: Optional[torch.device] = None  # a context, too
-        if call.default_device != default_device():
-            self._default = call.default_device or torch.device("cpu")
-            self._default.__enter__()
         self._random = call.device.random_state()
         self._buffers = [(buffer, buffer.detach().clone()) for buffer, _ in call.buffers]
         call.device.set_random_state(call.random)
         _put(call.buffers)
+        self._placed = placed(call.default_device)
+        self._placed.__enter__()
         self._autocast = call.autocast.scope()
         if self._autocast is not None:
             self._autocast.__enter__()
@@ -231,10 +229,9 @@ class restored:
         _here.runs_again -= 1
         if self._autocast is not None:
             self._autocast.__exit__(*error)
+        self._placed.__exit__(*error)
         _put(self._buffers)
         self._call.device.set_random_state(self._random)
-        if self._default is not None:
-            self._default.__exit__(*error)
         if self._chosen is not None:
             self._chosen.__exit__(*error)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Iterable, Iterator, List, Optional, Sequence
+from typing import Any, Iterable, Iterator, List, NamedTuple, Optional, Sequence
 
 import torch
 
@@ -76,32 +76,42 @@ def group_of_tensors(model: torch.nn.Module) -> Any:
     return None
 
 
-def gather_times_ns(blocks: Sequence[torch.nn.Module], device: Device) -> List[int]:
-    """What it takes to have each block's own parameters whole, as a recompute begins; 0 where they stay whole. All ranks
-    ask at once. A block that is whole now counts as the one of those that are not that is as large."""
-    times: List[Optional[int]] = []
-    sizes = []
-    for block in blocks:
-        kind = _kind()
-        groups = _groups(block) if kind is not None and isinstance(block, kind) else []
-        sizes.append(sum(p.sharded_param.numel() for group in groups for p in group.fsdp_params))
-        if not any(group.post_forward_mesh_info is not None for group in groups):
-            times.append(0)
-        elif any(group.is_unsharded for group in groups):
-            times.append(None)
-        else:
-            times.append(min(_gather_time_ns(block, device) for _ in range(3)))
-    of_size = {size: time for size, time in zip(sizes, times) if time}
-    return [of_size.get(size, 0) if time is None else time for size, time in zip(sizes, times)]
+def gather_times_ns(blocks: Sequence[torch.nn.Module], device: Device) -> Optional[List[int]]:
+    """What it takes to have each block's parameters whole, as a run of it begins; 0 of those that stay whole. All ranks ask at
+    once. A part that is whole now counts by its size; None where all are, so that nothing can be measured yet."""
+    parts = [[_Gather.of(part, device) for part in _sharded_within(block)] for block in blocks]
+    measured = [part for of_block in parts for part in of_block if part.time_ns]
+    if not measured and any(part.time_ns is None for of_block in parts for part in of_block):
+        return None
+    rate = sum(part.time_ns or 0 for part in measured) / max(1, sum(part.elements for part in measured))
+    return [sum(round(rate * p.elements) if p.time_ns is None else p.time_ns for p in of_block) for of_block in parts]
 
 
-def _gather_time_ns(block: Any, device: Device) -> int:
+class _Gather(NamedTuple):
+    """Of the parameters that are gathered together; ``time_ns``: 0 where they stay whole, None where they are whole now."""
+
+    elements: int
+    time_ns: Optional[int]
+
+    @staticmethod
+    def of(part: Any, device: Device) -> _Gather:
+        groups = _groups(part)
+        elements = sum(p.sharded_param.numel() for group in groups for p in group.fsdp_params)
+        if all(group.post_forward_mesh_info is None for group in groups):
+            return _Gather(elements, 0)
+        if any(group.is_unsharded for group in groups):
+            return _Gather(elements, None)
+        _time_of_gather_ns(part, device)  # which may have been begun by then
+        return _Gather(elements, min(_time_of_gather_ns(part, device) for _ in range(3)))
+
+
+def _time_of_gather_ns(part: Any, device: Device) -> int:
     device.settle()
     begun = device.now_ns()
-    block.unshard()
+    part.unshard()
     device.settle()
     time_ns = device.now_ns() - begun
-    block.reshard()
+    part.reshard()
     return time_ns
 
 

@@ -140,6 +140,45 @@ def default_device() -> Optional[torch.device]:
     return None
 
 
+class placed:
+    """This thread's new tensors go where default_device() said; afterwards as now."""
+
+    __slots__ = ("_device", "_pushed", "_modes")
+
+    def __init__(self, device: Optional[torch.device]) -> None:
+        self._device = device
+
+    def __enter__(self) -> None:
+        self._pushed: Optional[torch.device] = None
+        self._modes: List[Any] = []
+        if self._device == default_device():
+            return
+        if self._device is not None:
+            self._pushed = self._device
+            self._device.__enter__()
+            return
+        # The CPU would not do: what is made of tensors that are elsewhere would go there.
+        self._modes = _take_modes()
+        _put_modes([mode for mode in self._modes if not isinstance(mode, _DeviceContext)])
+
+    def __exit__(self, *error: Any) -> None:
+        if self._pushed is not None:
+            self._pushed.__exit__(*error)
+        elif self._modes:
+            _take_modes()
+            _put_modes(self._modes)
+
+
+def _take_modes() -> List[Any]:
+    """All of this thread's, the last one first."""
+    return [torch._C._pop_torch_function_stack() for _ in range(torch._C._len_torch_function_stack())]
+
+
+def _put_modes(modes: List[Any]) -> None:
+    for mode in reversed(modes):
+        torch._C._push_on_torch_function_stack(mode)
+
+
 _LEAVES = (torch.Tensor, int, float, bool, str, type(None))
 
 

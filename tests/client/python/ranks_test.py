@@ -98,6 +98,25 @@ class Pair:
 # -------------------------------------------------------------------- agreement
 
 
+def under_another_default_device(rank):
+    pair = Pair(rank)
+    results = [[], []]
+    for step in range(4):
+        for parallel, of in zip(pair.parallel, results):
+            x = batch(rank, step)
+            with torch.device("meta"):
+                loss = loss_of(parallel(x))
+            loss.backward()
+            of.append([loss.detach(), *(p.grad.clone() for p in parallel.parameters())])
+    return same(*results), pair.training.plan.digest
+
+
+@pytest.mark.skipif(not hasattr(torch.device, "__enter__"), reason="PyTorch before 2.0 has no default device")
+def test_what_ranks_say_is_on_the_cpu_whatever_the_default_device():
+    (equal, digest), (others, theirs) = together(2, under_another_default_device)
+    assert equal and others and digest == theirs
+
+
 def own_budgets(rank, budgets):
     pair = Pair(rank, budgets[rank])
     equal = [pair.step() for _ in range(4)]

@@ -286,7 +286,7 @@ class Factory(nn.Linear):
 
 
 @pytest.mark.skipif(not hasattr(torch.device, "__enter__"), reason="PyTorch before 2.0 has no default device")
-@pytest.mark.parametrize("of_forward, of_backward", [("meta", None), (None, "meta"), ("meta", "meta"), ("meta", "cpu")])
+@pytest.mark.parametrize("of_forward, of_backward", [("meta", None), ("meta", "meta"), ("meta", "cpu")])
 def test_a_recompute_makes_tensors_where_its_forward_made_them(of_forward, of_backward):
     def within(place):
         return contextlib.nullcontext() if place is None else torch.device(place)
@@ -311,6 +311,27 @@ def test_a_recompute_makes_tensors_where_its_forward_made_them(of_forward, of_ba
     assert sum(model.stowage.recomputed) > 0
     for block, times in zip(model, model.stowage.recomputed):
         assert block.places == [torch.device(of_forward or "cpu")] * (1 + times)
+
+
+@pytest.mark.skipif(not hasattr(torch.device, "__enter__"), reason="PyTorch before 2.0 has no default device")
+def test_what_is_looked_at_under_a_default_device_is_made_without_it():
+    """Outside of a backward, which would leave it behind."""
+    torch.manual_seed(6)
+    model = profiled(nn.Sequential(*[Factory(8) for _ in range(4)]), step_on(torch.randn(2, 8)), "least")
+    model.stowage._chain.last_book.steps = _steps.Steps(_steps.each_block(4), 4)
+    made = []
+    for block in model:
+        block.places.clear()
+        block.register_forward_hook(lambda _, __, out: made.append(out))
+    model(torch.randn(2, 8))
+    for out in list(made):
+        with torch.device("meta"):
+            looked_at = out.grad_fn._saved_result
+            assert torch.ones(1).device.type == "meta"
+        assert torch.equal(looked_at, out)
+    for block in model:
+        assert len(block.places) > 1 and {place.type for place in block.places} == {"cpu"}
+    made[-1].sum().backward()
 
 
 def test_what_a_plan_drops_between_forward_and_backward_is_gone():
