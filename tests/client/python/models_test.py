@@ -125,8 +125,9 @@ class UNet(nn.Module):
 
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_a_unet(budget):
+    """Its skips are outputs of each block that hands them on, and counted with each."""
     torch.manual_seed(0)
-    trained(UNet(), step_on(torch.randn(2, 3, 32, 32)), budget, "blocks", floor=0.85)
+    trained(UNet(), step_on(torch.randn(2, 3, 32, 32)), budget, "blocks", floor=0.7)
 
 
 class Skipping(nn.Module):
