@@ -67,7 +67,7 @@ struct AdoptedEvent {
   Bytes prefetched;  // from there
 };
 
-// The server is away: this process plans. Once.
+// The server is away, busy or slower than planning here: this process plans. Once.
 struct FellBackEvent {
   std::string words;
 };

@@ -69,7 +69,8 @@ struct AgentOptions {
   // Of stowaged: "host:port" or "unix:/path". Empty plans in this process.
   GrpcOptions server;
   RetryPolicy retry;
-  // For one plan, all of its requests together, the profiling not counted; for one report.
+  // For one plan, all of its requests together, the profiling not counted; for one report. A server that is slow does
+  // not use it up: see FallbackPolicy::patience.
   std::chrono::milliseconds plan_timeout{60000};
   std::chrono::milliseconds report_timeout{2000};
   // Whose requests these are, see CallOptions::job; empty: JobName() (client/rpc/job_name.h).

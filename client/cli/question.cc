@@ -17,7 +17,7 @@
 #include "solvers/planner.h"
 
 ABSL_FLAG(bool, no_local, false,
-          "with --server: when it is away, exit with 5 instead of planning in this process");
+          "with --server: never plan in this process; when it is away, exit with 5");
 
 namespace stowage {
 std::vector<std::string> WithQuestionFlags(std::vector<std::string> flags) {

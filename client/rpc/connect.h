@@ -1,5 +1,5 @@
 // The connection that most callers want, put together: a server behind retries, and this process
-// when it stays away.
+// when it stays away, or would be first.
 #ifndef STOWAGE_CLIENT_RPC_CONNECT_H_
 #define STOWAGE_CLIENT_RPC_CONNECT_H_
 
@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "client/rpc/fallback_connection.h"
 #include "client/rpc/grpc_connection.h"
 #include "client/rpc/plan_connection.h"
 #include "client/rpc/retrying_connection.h"
@@ -17,7 +18,8 @@ namespace stowage {
 // back to this process.
 std::unique_ptr<PlanConnection> Connect(const GrpcOptions& options,
                                         std::function<void(const std::string&)> said,
-                                        const RetryPolicy& policy = {});
+                                        const RetryPolicy& policy = {},
+                                        const FallbackPolicy& fallback = {});
 
 }  // namespace stowage
 

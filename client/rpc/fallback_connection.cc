@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <list>
+#include <memory>
 #include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "client/rpc/fork_guard.h"
+#include "client/rpc/side_call.h"
 #include "client/rpc/status_of.h"
 #include "proto/codec/grpc_status.h"
 
@@ -18,6 +22,25 @@ using Clock = CallOptions::Clock;
 // A server that has shed the call, not one that a limit of the request's own forbids it to take.
 bool IsBusy(const absl::Status& status) {
   return absl::IsResourceExhausted(status) && GetRetryDelay(status).has_value();
+}
+
+// What a server has to say of a plan that is being made here, too: its answer, errors included, unless
+// it has none to give.
+bool IsAnswered(const absl::Status& status) {
+  return !absl::IsUnavailable(status) && !IsBusy(status) && !absl::IsDeadlineExceeded(status);
+}
+
+using PlanAnswer = absl::StatusOr<PlanReply>;
+using SidePlan = SideCall<PlanAnswer>;
+
+// Whose answer a call gets; null while that is open. A plan, or that there is none, ends the wait for a
+// server that thinks; an error does not, nor a search that has come to nothing.
+const SidePlan* FirstOf(const SidePlan& primary, const SidePlan& second) {
+  if (primary.done() && IsAnswered(primary.result().status())) return &primary;
+  if (!second.done()) return nullptr;
+  const PlanAnswer& here = second.result();
+  const bool is_plan = here.ok() && here->plan.status != PlanStatus::kNotFound;
+  return is_plan || primary.done() ? &second : nullptr;
 }
 
 // Whether the primary is asked. No lock: a forked child may find it taken.
@@ -88,47 +111,50 @@ class FallbackConnection : public PlanConnection {
       : primary_(std::move(primary)),
         fallback_(std::move(fallback)),
         said_(std::move(said)),
+        patience_(policy.patience),
         absence_(policy) {}
 
   absl::StatusOr<PlanReply> GetPlan(const std::vector<PlanKey>& keys, const Budget& budget,
                                     const CallOptions& options) override {
-    return Call(options, [&](PlanConnection* to, const CallOptions& limited) {
-      return to->GetPlan(keys, budget, limited);
+    return Call(absence_.Next(), options, [&](PlanConnection* to, const CallOptions& limited) {
+      return Soon(to, limited,
+                  [&](const CallOptions& given) { return to->GetPlan(keys, budget, given); });
     });
   }
 
   absl::StatusOr<PlanReply> ComputePlan(const Profile& profile, const Budget& budget,
                                         const KeyOptions& key_options,
                                         const CallOptions& options) override {
-    return Call(options, [&](PlanConnection* to, const CallOptions& limited) {
-      return to->ComputePlan(profile, budget, key_options, limited);
-    });
+    const auto asked = std::make_shared<const Question>(Question{profile, budget, key_options});
+    return PlanInTime(
+        {}, options,
+        [asked](PlanConnection* to, const ProgressCallback&, const CallOptions& limited) {
+          return to->ComputePlan(asked->profile, asked->budget, asked->key_options, limited);
+        });
   }
 
   absl::StatusOr<PlanReply> WatchPlan(const Profile& profile, const Budget& budget,
                                       const KeyOptions& key_options,
                                       const ProgressCallback& progress,
                                       const CallOptions& options) override {
-    double seen = 0;
-    const ProgressCallback rising = [&seen, &progress](const PlanProgress& so_far) {
-      seen = std::max(seen, so_far.share);
-      if (progress) progress({seen, so_far.best});
-    };
-    return Call(options, [&](PlanConnection* to, const CallOptions& limited) {
-      return to->WatchPlan(profile, budget, key_options, rising, limited);
-    });
+    const auto asked = std::make_shared<const Question>(Question{profile, budget, key_options});
+    return PlanInTime(
+        progress, options,
+        [asked](PlanConnection* to, const ProgressCallback& told, const CallOptions& limited) {
+          return to->WatchPlan(asked->profile, asked->budget, asked->key_options, told, limited);
+        });
   }
 
   absl::StatusOr<FrontierReply> GetFrontier(const Profile& profile, const KeyOptions& key_options,
                                             int max_points, const CallOptions& options) override {
-    return Call(options, [&](PlanConnection* to, const CallOptions& limited) {
+    return Call(absence_.Next(), options, [&](PlanConnection* to, const CallOptions& limited) {
       return to->GetFrontier(profile, key_options, max_points, limited);
     });
   }
 
   absl::StatusOr<BatchReply> FitBatch(const BatchQuery& query,
                                       const CallOptions& options) override {
-    return Call(options, [&](PlanConnection* to, const CallOptions& limited) {
+    return Call(absence_.Next(), options, [&](PlanConnection* to, const CallOptions& limited) {
       return to->FitBatch(query, limited);
     });
   }
@@ -141,7 +167,8 @@ class FallbackConnection : public PlanConnection {
           absl::StrCat(primary_->name(), " was not reachable a moment ago"));
     }
     return Ask(turn, options, [&](PlanConnection* to, const CallOptions& limited) {
-      return to->GetCapabilities(limited);
+      return Soon(to, limited,
+                  [&](const CallOptions& given) { return to->GetCapabilities(given); });
     });
   }
 
@@ -174,54 +201,205 @@ class FallbackConnection : public PlanConnection {
   }
 
  private:
+  // What a plan is asked for with: a call that goes on alone has it of its own.
+  struct Question {
+    Profile profile;
+    Budget budget;
+    KeyOptions key_options;
+  };
+  using MakesPlan =
+      std::function<PlanAnswer(PlanConnection*, const ProgressCallback&, const CallOptions&)>;
+
   // The primary's answer.
   template <class Result>
   Result Noted(Result result) {
-    const absl::Status& status = StatusOf(result);
+    Note(StatusOf(result));
+    return result;
+  }
+
+  void Note(const absl::Status& status) {
     if (!absl::IsUnavailable(status) && !absl::IsCancelled(status)) absence_.Heard();
+  }
+
+  // A call to the primary.
+  struct Attempt {
+    Absence::Turn turn;
+    Clock::time_point start;
+    CallOptions limited;
+  };
+
+  Attempt Begin(Absence::Turn turn, const CallOptions& options) const {
+    return {turn, absence_.now(), absence_.Limited(options, turn)};
+  }
+
+  // What it has come to.
+  template <class Result>
+  Result Judged(const Attempt& attempt, Result result) {
+    Note(result.status());
+    const bool away = absl::IsUnavailable(result.status());
+    if (away && !absence_.Hurried(attempt.start, attempt.limited)) absence_.Missed(attempt.turn);
     return result;
   }
 
   template <class Function>
   auto Ask(Absence::Turn turn, const CallOptions& options, const Function& function)
       -> decltype(function(nullptr, options)) {
-    const Clock::time_point start = absence_.now();
-    const CallOptions limited = absence_.Limited(options, turn);
-    auto result = Noted(function(primary_.get(), limited));
-    if (absl::IsUnavailable(result.status()) && !absence_.Hurried(start, limited)) {
-      absence_.Missed(turn);
-    }
-    return result;
+    const Attempt attempt = Begin(turn, options);
+    return Judged(attempt, function(primary_.get(), attempt.limited));
   }
 
   template <class Function>
-  auto Call(const CallOptions& options, const Function& function)
+  auto Call(Absence::Turn turn, const CallOptions& options, const Function& function)
       -> decltype(function(nullptr, options)) {
-    const Absence::Turn turn = absence_.Next();
-    if (turn != Absence::Turn::kLeave) {
-      auto result = Ask(turn, options, function);
-      if (!absl::IsUnavailable(result.status()) && !IsBusy(result.status())) return result;
-      Say(IsBusy(result.status()) ? "is busy" : "is not reachable", result.status().message());
-    } else {
+    if (turn == Absence::Turn::kLeave) {
       // Found out by a call that does not fall back, GetCapabilities say.
-      Say("is not reachable", "it was not a moment ago");
+      Say("is not reachable (it was not a moment ago)");
+      return function(fallback_.get(), options);
     }
+    return OrElse(Ask(turn, options, function), options, function);
+  }
+
+  // The primary's answer, if it has one.
+  template <class Result, class Function>
+  Result OrElse(Result result, const CallOptions& options, const Function& function) {
+    if (!absl::IsUnavailable(result.status()) && !IsBusy(result.status())) return result;
+    SayWhy(result.status());
     return function(fallback_.get(), options);
   }
 
-  void Say(const char* what, absl::string_view reason) {
+  // How long the primary has for itself, of a call with these limits: no longer than for being reached. 0 where
+  // nothing goes on beside it: a forked child is to start no threads.
+  Clock::duration Patience(const CallOptions& limited) const {
+    const bool has_any = patience_ > Clock::duration::zero() && patience_ < FallbackPolicy::kNever;
+    if (!has_any || InForkedChild()) return Clock::duration::zero();
+    return std::min<Clock::duration>(patience_, limited.reach_by - absence_.now());
+  }
+
+  // What a server that is well answers at once: one that does not is as one that is away.
+  template <class Function>
+  auto Soon(PlanConnection* to, const CallOptions& options, const Function& function)
+      -> decltype(function(options)) {
+    const bool is_primary = to == primary_.get();
+    const Clock::duration patience = is_primary ? Patience(options) : Clock::duration::zero();
+    if (patience <= Clock::duration::zero()) return function(options);
+    SideCallWait wait;
+    SideCall<decltype(function(options))> asked(&wait, options, function);
+    const bool in_time = wait.Until(Clock::now() + patience, [&] { return asked.done(); });
+    auto& result = asked.Stop();
+    const bool callers_end = options.cancel && options.cancel->cancelled();
+    if (in_time || callers_end || !absl::IsCancelled(result.status())) return std::move(result);
+    const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(patience);
+    return absl::UnavailableError(absl::StrCat("no answer within ", time.count(), " ms"));
+  }
+
+  // `make` has a plan made, which may take long: by the primary, and beside it here once it has had its time.
+  PlanAnswer PlanInTime(const ProgressCallback& progress, const CallOptions& options,
+                        const MakesPlan& make) {
+    const Absence::Turn turn = absence_.Next();
+    const Attempt attempt = Begin(turn, options);
+    const Clock::duration patience = Patience(attempt.limited);
+    auto wait = std::make_unique<SideCallWait>(progress);
+    const auto on_this_thread = [&](PlanConnection* to, const CallOptions& given) {
+      return make(to, wait->Teller(), given);
+    };
+    if (turn == Absence::Turn::kLeave || patience <= Clock::duration::zero()) {
+      return Call(turn, options, on_this_thread);
+    }
+    const auto beside = [make, told = wait->Listener()](PlanConnection* to) {
+      return [make, told, to](const CallOptions& given) { return make(to, told, given); };
+    };
+    auto primary = std::make_unique<SidePlan>(wait.get(), attempt.limited, beside(primary_.get()));
+    if (wait->Until(Clock::now() + patience, [&] { return primary->done(); })) {
+      return OrElse(Judged(attempt, std::move(primary->Stop())), options, on_this_thread);
+    }
+    SidePlan second(wait.get(), options, beside(fallback_.get()));
+    return FirstAnswer(attempt, {std::move(wait), std::move(primary)}, &second);
+  }
+
+  // A call to the primary, and those who wait for it.
+  struct Asked {
+    std::unique_ptr<SideCallWait> wait;
+    std::unique_ptr<SidePlan> call;  // goes first
+  };
+
+  // Of two calls that go on. The second has ended then.
+  PlanAnswer FirstAnswer(const Attempt& attempt, Asked asked, SidePlan* second) {
+    const SidePlan* first = nullptr;
+    bool has_ended = false;
+    asked.wait->Until(Clock::time_point::max(), [&] {
+      first = FirstOf(*asked.call, *second);
+      has_ended = asked.call->done();
+      return first != nullptr;
+    });
+    PlanAnswer& here = second->Stop();
+    if (!has_ended) {
+      SayWhy(absl::OkStatus());
+      left_.Take(std::move(asked));
+      return std::move(here);
+    }
+    PlanAnswer of_primary = Judged(attempt, std::move(asked.call->Stop()));
+    if (first == asked.call.get()) return of_primary;
+    SayWhy(of_primary.status());
+    return std::move(here);
+  }
+
+  // Calls to the primary that nobody waits for any more: the server is to have the plan for those who ask next. Few, and
+  // they end with the connection.
+  class LeftCalls {
+   public:
+    ~LeftCalls() {
+      if (!InForkedChild()) return;
+      for (Asked& asked : asked_) {  // their threads do not exist here
+        asked.call.release();
+        asked.wait.release();
+      }
+    }
+    void Take(Asked asked) {
+      constexpr size_t kMost = 4;
+      std::list<Asked> over;  // which end outside of the lock
+      const std::lock_guard<std::mutex> lock(mutex_);
+      asked_.push_back(std::move(asked));
+      for (auto it = asked_.begin(); it != asked_.end();) {
+        const auto next = std::next(it);
+        if (HasEnded(*it) || asked_.size() > kMost) over.splice(over.end(), asked_, it);
+        it = next;
+      }
+    }
+
+   private:
+    static bool HasEnded(const Asked& asked) {
+      return asked.wait->Ask([&] { return asked.call->done(); });
+    }
+
+    std::mutex mutex_;
+    std::list<Asked> asked_;  // the oldest first
+  };
+
+  // `status`: of a primary whose place the fallback takes.
+  void SayWhy(const absl::Status& status) {
+    if (absl::IsUnavailable(status)) {
+      Say(absl::StrCat("is not reachable (", status.message(), ")"));
+    } else if (IsBusy(status)) {
+      Say(absl::StrCat("is busy (", status.message(), ")"));
+    } else {
+      Say("has not answered yet");
+    }
+  }
+
+  void Say(absl::string_view what) {
     if (!said_) return;
     std::call_once(once_, [&] {
-      said_(absl::StrCat(primary_->name(), " ", what, " (", reason, "): falling back to ",
-                         fallback_->name()));
+      said_(absl::StrCat(primary_->name(), " ", what, ": falling back to ", fallback_->name()));
     });
   }
 
   const std::unique_ptr<PlanConnection> primary_;
   const std::unique_ptr<PlanConnection> fallback_;
   const std::function<void(const std::string&)> said_;
+  const Clock::duration patience_;
   Absence absence_;
   std::once_flag once_;
+  LeftCalls left_;  // goes first
 };
 
 }  // namespace
