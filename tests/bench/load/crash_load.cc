@@ -1,14 +1,11 @@
 #include "tests/bench/load/crash_load.h"
 
-#include <signal.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <fstream>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -22,8 +19,11 @@
 #include "stowage/v1/plan_admin_service.pb.h"
 #include "tests/bench/load/answer_check.h"
 #include "tests/bench/load/call_driver.h"
+#include "tests/bench/load/crash_replica.h"
+#include "tests/bench/load/fault_tally.h"
+#include "tests/bench/load/kept_decision.h"
+#include "tests/bench/load/memory_trail.h"
 #include "tests/bench/load/service_process.h"
-#include "tests/support/temporary_folder.h"
 
 namespace stowage {
 namespace {
@@ -40,6 +40,12 @@ constexpr int kPlanners = 3;
 constexpr int kFirstDecided = 600000000;
 constexpr size_t kRemembered = 200;  // decisions of each replica that are looked at again
 constexpr milliseconds kPatience(10000);
+// At the end, until all replicas say that all holds, once nothing breaks any more.
+constexpr std::chrono::seconds kLastPatience(60);
+constexpr milliseconds kBetweenLooks(250);  // at the memory, and at what does not hold yet
+// Of the time, after which the last replica is not killed any more: what leaks shows in a long life.
+constexpr double kMortal = 0.25;
+constexpr double kLeastSecondsOfMemory = 60;
 
 // What callers are told to expect of a service that is broken.
 bool IsExpected(const grpc::Status& status) {
@@ -51,91 +57,6 @@ bool IsExpected(const grpc::Status& status) {
                                        grpc::ABORTED};
   return kCodes.count(status.error_code()) > 0;
 }
-
-// A file system of its own, which can be filled up; a folder where none may be mounted.
-class SmallDisk {
- public:
-  SmallDisk() {
-    mounted_ = mount("none", folder_.path().c_str(), "tmpfs", 0, "size=48m,mode=0700") == 0;
-  }
-  ~SmallDisk() {
-    if (mounted_) umount2(folder_.path().c_str(), MNT_DETACH);
-  }
-  SmallDisk(const SmallDisk&) = delete;
-  SmallDisk& operator=(const SmallDisk&) = delete;
-
-  bool can_fill() const { return mounted_; }
-  std::string PathOf(const std::string& name) const { return folder_ / name; }
-  void Fill() {
-    std::ofstream file(PathOf("filler"), std::ios::binary);
-    const std::string block(65536, 'x');
-    while (file.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
-    }
-  }
-  void Empty() { unlink(PathOf("filler").c_str()); }
-
- private:
-  const TemporaryFolder folder_;
-  bool mounted_ = false;
-};
-
-// A stowaged on its own files, at one address for all its lives.
-class Replica {
- public:
-  Replica(const CrashOptions& options, int index) : command_(options.stowaged), index_(index) {
-    std::ofstream(clock_) << "+0\n";
-    if (!options.faketime.empty()) {
-      command_.insert(
-          command_.begin(),
-          {"/usr/bin/env", "LD_PRELOAD=" + options.faketime, "FAKETIME_TIMESTAMP_FILE=" + clock_,
-           "FAKETIME_CACHE_DURATION=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"});
-    }
-    command_.push_back("--store=sqlite:" + disk.PathOf("plans.db"));
-    command_.push_back("--decisions_file=" + disk.PathOf("decisions.db"));
-  }
-
-  absl::Status Start() {
-    std::vector<std::string> command = command_;
-    command.push_back("--listen=" + (address_.empty() ? "127.0.0.1:0" : address_));
-    absl::StatusOr<ServiceProcess> started = ServiceProcess::Start(command);
-    for (int i = 0; i < 20 && !started.ok(); ++i) {  // the port may be somebody else's for a moment
-      std::this_thread::sleep_for(std::chrono::milliseconds(250));
-      started = ServiceProcess::Start(command);
-    }
-    if (!started.ok()) return started.status();
-    process_ = std::make_unique<ServiceProcess>(*std::move(started));
-    address_ = process_->address();
-    return absl::OkStatus();
-  }
-  void Kill() {
-    most_resident_ = std::max(most_resident_, process_->resident_bytes());
-    process_->process().Signal(SIGKILL);
-    process_->process().Wait();
-  }
-  void Stop() { process_->process().Signal(SIGSTOP); }
-  void Continue() { process_->process().Signal(SIGCONT); }
-  // The clock from now on, as seconds beside the right one.
-  void SetClock(int seconds) {
-    std::ofstream(clock_) << (seconds < 0 ? "" : "+") << seconds << "\n";
-  }
-
-  int index() const { return index_; }
-  const std::string& address() const { return address_; }
-  int64_t most_resident_bytes() const {
-    return std::max(most_resident_, process_->resident_bytes());
-  }
-
-  SmallDisk disk;
-
- private:
-  const TemporaryFolder times_;
-  const std::string clock_ = times_ / "clock";
-  std::vector<std::string> command_;
-  const int index_;
-  std::string address_;
-  std::unique_ptr<ServiceProcess> process_;
-  int64_t most_resident_ = 0;
-};
 
 // Of all callers. Thread-safe.
 class Tally {
@@ -203,33 +124,44 @@ v1::GetPlanRequest GetRequest(const v1::PlanKey& key) {
   return get;
 }
 
-// What a replica has acknowledged.
-struct Decision {
-  v1::PlanKey key;
-  bool deleted = false;  // else pinned, or not
-  bool pinned = false;
+// What a replica says of a decision now.
+struct Looked {
+  bool said = false;  // else it cannot say now
+  std::string wrong;  // empty: it holds
 };
+
+std::string MegabytesOf(int64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f MB", 1e-6 * static_cast<double>(bytes));
+  return text;
+}
 
 class Crashes {
  public:
   explicit Crashes(const CrashOptions& options) : options_(options), draw_(options.seed) {
+    const bool moves_clocks = CanMoveClocks();
     for (int i = 0; i < options.replicas; ++i) {
-      replicas_.push_back(std::make_unique<Replica>(options, i));
+      replicas_.push_back(
+          std::make_unique<CrashReplica>(options.stowaged, moves_clocks ? options.faketime : ""));
     }
+    memory_.resize(replicas_.size());
     decided_.resize(replicas_.size());
+    for (const auto& [kind, why] : options.cannot) faults_.Cannot(kind, why);
   }
 
   absl::Status Run() {
-    for (const auto& replica : replicas_) {
-      if (absl::Status started = replica->Start(); !started.ok()) return started;
+    for (size_t i = 0; i < replicas_.size(); ++i) {
+      if (absl::Status started = Start(i); !started.ok()) return started;
     }
     asking_ = true;
     std::vector<std::thread> callers;
     for (int i = 0; i < kPlanners; ++i) callers.emplace_back([this, i] { Plan(i); });
-    for (const auto& replica : replicas_) {
-      callers.emplace_back([this, index = replica->index()] { Decide(index); });
+    for (size_t i = 0; i < replicas_.size(); ++i) {
+      callers.emplace_back([this, i] { Decide(i); });
     }
+    callers.emplace_back([this] { WatchMemory(); });
     const absl::Status broken = Break();
+    broke_until_ = Seconds();
     asking_ = false;
     for (std::thread& caller : callers) caller.join();
     if (!broken.ok()) return broken;
@@ -239,63 +171,102 @@ class Crashes {
   }
 
  private:
-  // One fault after the other, each mended before the next.
+  bool CanMoveClocks() {
+    if (options_.faketime.empty()) {
+      faults_.Cannot("clock", "without --faketime");
+    } else if (access(options_.faketime.c_str(), R_OK) != 0) {
+      faults_.Cannot("clock", absl::StrCat("--faketime = ", options_.faketime, ": no such file"));
+    } else {
+      return true;
+    }
+    return false;
+  }
+
+  double Seconds() const { return std::chrono::duration<double>(Clock::now() - begun_).count(); }
+
+  absl::Status Start(size_t index) {
+    const absl::Status started = replicas_[index]->Start();
+    memory_[index].Started(Seconds());
+    return started;
+  }
+
+  // One fault after the other, each mended before the next; the first round of all kinds to its end.
   absl::Status Break() {
-    const auto end = Clock::now() + std::chrono::duration<double>(options_.seconds);
     absl::Status status;
-    while (status.ok() && Clock::now() < end) {
-      std::this_thread::sleep_for(std::chrono::duration<double>(options_.pause_seconds));
-      Replica& replica = *replicas_[draw_() % replicas_.size()];
-      switch (draw_() % 6) {
-        case 0:
-        case 1:
-          status = KillAndStart(&replica);
-          break;
-        case 2:
-          Freeze(&replica);
-          break;
-        case 3:
-          FillDisk(&replica);
-          break;
-        case 4:
-          JumpClock(&replica);
-          break;
-        default:
-          BreakShared();
+    for (bool first = true; status.ok() && (first || Seconds() < options_.seconds); first = false) {
+      for (const std::string& kind : Round()) {
+        std::this_thread::sleep_for(std::chrono::duration<double>(options_.pause_seconds));
+        if (!first && Seconds() >= options_.seconds) break;
+        status = Inject(kind);
+        if (!status.ok()) break;
       }
     }
-    if (options_.mend_shared) options_.mend_shared();
+    if (options_.mend_shared && status.ok()) status = options_.mend_shared();
     for (const auto& replica : replicas_) replica->SetClock(0);
     return status;
   }
 
-  absl::Status KillAndStart(Replica* replica) {
-    ++faults_["replica killed"];
-    replica->Kill();
-    return replica->Start();
+  std::vector<std::string> Round() {
+    std::vector<std::string> round = {"kill"};  // twice as often as the others
+    for (const FaultKind& kind : FaultKinds()) round.push_back(kind.name);
+    std::shuffle(round.begin(), round.end(), draw_);
+    return round;
   }
-  void Freeze(Replica* replica) {
-    ++faults_["replica stopped for a second"];
+
+  void WatchMemory() {
+    while (asking_) {
+      {
+        std::lock_guard<std::mutex> lock(processes_mutex_);
+        for (size_t i = 0; i < replicas_.size(); ++i) {
+          memory_[i].Saw(Seconds(), replicas_[i]->resident_bytes());
+        }
+      }
+      std::this_thread::sleep_for(kBetweenLooks);
+    }
+  }
+
+  absl::Status Inject(const std::string& kind) {
+    CrashReplica* const replica = replicas_[draw_() % replicas_.size()].get();
+    if (kind == "kill") return KillAndStart();
+    if (kind == "stop") Freeze(replica);
+    if (kind == "disk") FillDisk(replica);
+    if (kind == "clock") JumpClock(replica);
+    if (kind == "redis") return BreakShared(kind, options_.break_shared);
+    if (kind == "failover") return BreakShared(kind, options_.fail_over);
+    return absl::OkStatus();
+  }
+
+  absl::Status KillAndStart() {
+    const bool all = replicas_.size() == 1 || Seconds() < kMortal * options_.seconds;
+    const size_t index = draw_() % (all ? replicas_.size() : replicas_.size() - 1);
+    faults_.Came("kill");
+    std::lock_guard<std::mutex> lock(processes_mutex_);
+    replicas_[index]->Kill();
+    return Start(index);
+  }
+  void Freeze(CrashReplica* replica) {
+    faults_.Came("stop");
     replica->Stop();
     std::this_thread::sleep_for(std::chrono::seconds(1));
     replica->Continue();
   }
-  void FillDisk(Replica* replica) {
-    if (!replica->disk.can_fill()) return;
-    ++faults_["disk full for two seconds"];
+  void FillDisk(CrashReplica* replica) {
+    if (!replica->disk.why_not().empty()) return faults_.Cannot("disk", replica->disk.why_not());
+    faults_.Came("disk");
     replica->disk.Fill();
     std::this_thread::sleep_for(std::chrono::seconds(2));
     replica->disk.Empty();
   }
-  void JumpClock(Replica* replica) {
-    if (options_.faketime.empty()) return;
-    ++faults_["clock moved by up to ten minutes"];
+  void JumpClock(CrashReplica* replica) {
+    if (!replica->has_own_clock()) return;  // CanMoveClocks has said why
+    faults_.Came("clock");
     replica->SetClock(static_cast<int>(draw_() % 1200) - 600);
   }
-  void BreakShared() {
-    if (!options_.break_shared) return;
-    ++faults_["what is shared broken or mended"];
-    options_.break_shared();
+  absl::Status BreakShared(const std::string& kind, const std::function<absl::Status()>& fault) {
+    if (!fault) return absl::OkStatus();  // `cannot` says why
+    absl::Status status = fault();
+    if (status.ok()) faults_.Came(kind);
+    return status;
   }
 
   std::vector<std::unique_ptr<Caller>> CallersToAll() const {
@@ -343,14 +314,15 @@ class Crashes {
   }
 
   // Of plans of its own, so that nobody else's decision stands against it; and looks at earlier ones.
-  void Decide(int index) {
+  void Decide(size_t index) {
     std::mt19937_64 draw(options_.seed * 1000 + 500 + static_cast<uint64_t>(index));
     const auto callers = CallersToAll();
-    Caller& caller = *callers[static_cast<size_t>(index)];
-    std::vector<Decision>& decided = decided_[static_cast<size_t>(index)];
+    Caller& caller = *callers[index];
+    std::vector<KeptDecision>& decided = decided_[index];
+    std::deque<KeptDecision> over;
     for (int n = 0; asking_; ++n) {
       std::this_thread::sleep_for(milliseconds(20));
-      const int network = kFirstDecided + index * 10000000 + n;
+      const int network = kFirstDecided + static_cast<int>(index) * 10000000 + n;
       v1::ComputePlanResponse computed;
       if (!caller
                .Ask(absl::StrCat(kPlanMethods, "ComputePlan"),
@@ -365,112 +337,194 @@ class Crashes {
         tally_.Count("compute", other->Ask(absl::StrCat(kPlanMethods, "ComputePlan"),
                                            PlanRequest(kStages, network, kShare), &ignored));
       }
-      if (std::optional<Decision> made = MakeOne(&caller, computed, static_cast<int>(draw() % 3))) {
-        if (decided.size() < kRemembered) {
-          decided.push_back(*made);
-        } else {
-          decided[draw() % decided.size()] = *made;
+      if (std::optional<KeptDecision> made =
+              MakeOne(&caller, computed, static_cast<int>(draw() % 3))) {
+        if (decided.size() >= kRemembered) {
+          std::swap(decided[draw() % decided.size()], decided.back());
+          over.push_back(decided.back());
+          decided.pop_back();
         }
+        decided.push_back(*made);
+      } else {
+        over.push_back({computed.key(), 0, 0, DecidedAs::kPinned});  // or not
       }
-      if (!decided.empty()) Look(&caller, decided[draw() % decided.size()], "its replica");
+      DeleteAll(&caller, &over);
+      if (!decided.empty()) LookNow(&caller, decided[draw() % decided.size()]);
     }
+  }
+
+  // What is looked at no more goes: servers keep what is decided for ever, plans and all, and their memory has
+  // to stay as it is. What cannot go now goes later.
+  void DeleteAll(Caller* caller, std::deque<KeptDecision>* over) {
+    while (!over->empty()) {
+      const KeptDecision& first = over->front();
+      if (first.as != DecidedAs::kDeleted && !Delete(caller, first.key).has_value()) return;
+      over->pop_front();
+    }
+  }
+
+  // Nothing unless it was acknowledged; else whether there was something to go.
+  std::optional<bool> Delete(Caller* caller, const v1::PlanKey& key) {
+    v1::DeletePlanRequest request;
+    *request.mutable_key() = key;
+    v1::DeletePlanResponse response;
+    const grpc::Status status =
+        caller->Ask(absl::StrCat(kAdminMethods, "DeletePlan"), request, &response);
+    tally_.Count("delete", status);
+    return status.ok() ? std::make_optional(response.deleted()) : std::nullopt;
   }
 
   // Nothing unless it was acknowledged: what was not may be so or not.
-  std::optional<Decision> MakeOne(Caller* caller, const v1::ComputePlanResponse& computed,
-                                  int kind) {
-    Decision decision;
-    decision.key = computed.key();
+  std::optional<KeptDecision> MakeOne(Caller* caller, const v1::ComputePlanResponse& computed,
+                                      int kind) {
+    KeptDecision decision{computed.key(), computed.plan().budget_bytes(),
+                          computed.plan().revision(), DecidedAs::kDeleted};
     if (kind == 0) {
-      v1::DeletePlanRequest request;
-      *request.mutable_key() = computed.key();
-      v1::DeletePlanResponse response;
-      const grpc::Status status =
-          caller->Ask(absl::StrCat(kAdminMethods, "DeletePlan"), request, &response);
-      tally_.Count("delete", status);
-      decision.deleted = true;
-      return status.ok() ? std::make_optional(decision) : std::nullopt;
+      return Delete(caller, decision.key).value_or(false) ? std::make_optional(decision)
+                                                          : std::nullopt;
     }
-    v1::PinPlanRequest pin;
-    *pin.mutable_key() = computed.key();
-    pin.set_budget_bytes(computed.plan().budget_bytes());
-    pin.set_revision(computed.plan().revision());
-    v1::PinPlanResponse pinned;
-    grpc::Status status = caller->Ask(absl::StrCat(kAdminMethods, "PinPlan"), pin, &pinned);
-    tally_.Count("pin", status);
-    if (!status.ok()) return std::nullopt;
-    decision.pinned = true;
+    if (!Pin(caller, decision)) return std::nullopt;
+    decision.as = DecidedAs::kPinned;
     if (kind == 1) return decision;
-    v1::UnpinPlanRequest unpin;
-    *unpin.mutable_key() = pin.key();
-    unpin.set_budget_bytes(pin.budget_bytes());
-    unpin.set_revision(pin.revision());
-    v1::UnpinPlanResponse unpinned;
-    status = caller->Ask(absl::StrCat(kAdminMethods, "UnpinPlan"), unpin, &unpinned);
-    tally_.Count("unpin", status);
-    decision.pinned = false;
-    return status.ok() ? std::make_optional(decision) : std::nullopt;
+    if (!Unpin(caller, decision)) return std::nullopt;
+    decision.as = DecidedAs::kUnpinned;
+    return decision;
   }
 
-  // Whether the replica says what was acknowledged; what it cannot say now is no answer. A plan that a cache has
-  // lost is no decision that is lost.
-  void Look(Caller* caller, const Decision& decision, const std::string& where) {
-    if (decision.deleted) {
-      v1::GetPlanResponse got;
-      const grpc::Status status =
-          caller->Ask(absl::StrCat(kPlanMethods, "GetPlan"), GetRequest(decision.key), &got);
-      tally_.Count("look", status);
-      if (status.ok()) tally_.Wrong(absl::StrCat("a deleted plan came back at ", where));
-      return;
-    }
+  template <class Request>
+  static Request Of(const KeptDecision& decision) {
+    Request request;
+    *request.mutable_key() = decision.key;
+    request.set_budget_bytes(decision.budget_bytes);
+    request.set_revision(decision.revision);
+    return request;
+  }
+  bool Pin(Caller* caller, const KeptDecision& decision) {
+    v1::PinPlanResponse pinned;
+    const grpc::Status status = caller->Ask(absl::StrCat(kAdminMethods, "PinPlan"),
+                                            Of<v1::PinPlanRequest>(decision), &pinned);
+    tally_.Count("pin", status);
+    return status.ok();
+  }
+  bool Unpin(Caller* caller, const KeptDecision& decision) {
+    v1::UnpinPlanResponse unpinned;
+    const grpc::Status status = caller->Ask(absl::StrCat(kAdminMethods, "UnpinPlan"),
+                                            Of<v1::UnpinPlanRequest>(decision), &unpinned);
+    tally_.Count("unpin", status);
+    return status.ok();
+  }
+
+  Looked Look(Caller* caller, const KeptDecision& decision) {
+    return decision.as == DecidedAs::kDeleted ? LookUp(caller, decision)
+                                              : LookAtList(caller, decision);
+  }
+  Looked LookUp(Caller* caller, const KeptDecision& decision) {
+    v1::GetPlanResponse got;
+    const grpc::Status status =
+        caller->Ask(absl::StrCat(kPlanMethods, "GetPlan"), GetRequest(decision.key), &got);
+    tally_.Count("look", status);
+    if (status.ok()) return {true, absl::StrCat(TextOf(decision), ": it has come back")};
+    return {status.error_code() == grpc::NOT_FOUND, ""};
+  }
+  Looked LookAtList(Caller* caller, const KeptDecision& decision) {
     v1::ListPlansRequest list;
     *list.mutable_key() = decision.key;
     v1::ListPlansResponse listed;
     const grpc::Status status = caller->Ask(absl::StrCat(kPlanMethods, "ListPlans"), list, &listed);
     tally_.Count("look", status);
-    if (!status.ok() || listed.plans_size() == 0) return;
-    if (listed.plans(0).pinned() == decision.pinned) return;
-    tally_.Wrong(absl::StrCat("a plan that was ", decision.pinned ? "pinned" : "unpinned",
-                              " is so no longer at ", where));
+    if (!status.ok() && status.error_code() != grpc::NOT_FOUND) return {};
+    return {true, WhatIsLost(decision, listed)};
   }
 
-  // Replicas that share nothing know of their own alone.
+  // At the replica that has acknowledged it; what it cannot say now is no answer.
+  void LookNow(Caller* caller, const KeptDecision& decision) {
+    const Looked looked = Look(caller, decision);
+    if (!looked.wrong.empty()) {
+      tally_.Wrong(absl::StrCat(looked.wrong, ", at ", Seconds(), " s, at its own replica"));
+    }
+  }
+
+  // At the end every replica has to say that it holds: its own at once, others once they have heard of it. Replicas
+  // that share nothing know of their own alone.
   void LookEverywhere() {
     const auto callers = CallersToAll();
     const bool shared = options_.break_shared != nullptr;
+    const Clock::time_point begun = Clock::now();
     for (size_t by = 0; by < decided_.size(); ++by) {
-      for (const Decision& decision : decided_[by]) {
+      for (const KeptDecision& decision : decided_[by]) {
         for (size_t i = 0; i < callers.size(); ++i) {
           if (i != by && !shared) continue;
           ++looked_at_;
-          Look(callers[i].get(), decision, absl::StrCat("replica ", i, ", at the end"));
+          LookAtLast(callers[i].get(), decision, i == by, begun + kLastPatience,
+                     absl::StrCat(", at the end, at replica ", i));
         }
       }
+    }
+    looked_for_ = std::chrono::duration<double>(Clock::now() - begun).count();
+  }
+
+  void LookAtLast(Caller* caller, const KeptDecision& decision, bool own, Clock::time_point end,
+                  const std::string& where) {
+    Looked looked = Look(caller, decision);
+    while (Clock::now() < end && (!looked.said || (!looked.wrong.empty() && !own))) {
+      std::this_thread::sleep_for(kBetweenLooks);
+      looked = Look(caller, decision);
+    }
+    if (!looked.wrong.empty()) tally_.Wrong(absl::StrCat(looked.wrong, where));
+    if (!looked.said) {
+      tally_.Wrong(absl::StrCat(TextOf(decision), ": nobody says whether it holds", where));
     }
   }
 
   absl::Status Report() {
-    for (const auto& [fault, count] : faults_) std::printf("%-40s %d\n", fault.c_str(), count);
+    std::printf("%s", faults_.Report().c_str());
     tally_.Print();
-    std::printf("looks at decisions at the end: %lld\n", static_cast<long long>(looked_at_));
-    for (const auto& replica : replicas_) {
-      std::printf("replica %d: at most %.1f MB resident\n", replica->index(),
-                  1e-6 * static_cast<double>(replica->most_resident_bytes()));
-    }
+    std::printf("looks at decisions at the end: %lld, in %.1f s\n",
+                static_cast<long long>(looked_at_), looked_for_);
+    const absl::Status flat = ReportMemory();
     if (absl::Status wrong = tally_.wrong(); !wrong.ok()) return wrong;
-    if (faults_["replica killed"] == 0) return absl::InternalError("no replica was killed");
     if (looked_at_ == 0) return absl::InternalError("nothing was decided");
-    return absl::OkStatus();
+    if (!flat.ok()) return flat;
+    return faults_.Judge(options_.allow_skipped);
+  }
+
+  absl::Status ReportMemory() {
+    // In less the caches and the allocator have not found their size.
+    const bool judged = options_.seconds >= kLeastSecondsOfMemory;
+    std::printf("%s\n", judged ? kFlatMemoryRule : "memory is judged from a minute on");
+    absl::Status status;
+    for (size_t i = 0; i < memory_.size(); ++i) {
+      std::printf("replica %zu: at most %s resident", i,
+                  MegabytesOf(memory_[i].most_bytes()).c_str());
+      const std::optional<MemoryVerdict> verdict = memory_[i].Judge(broke_until_);
+      if (verdict) {
+        std::printf(", from %.0f s on %s in the second quarter, %s in the last (at most %s)",
+                    verdict->from_second, MegabytesOf(verdict->early_bytes).c_str(),
+                    MegabytesOf(verdict->late_bytes).c_str(),
+                    MegabytesOf(verdict->most_bytes()).c_str());
+      }
+      std::printf("\n");
+      if (judged && !(verdict && verdict->is_flat())) {
+        status = absl::InternalError(absl::StrCat(
+            "replica ", i, verdict ? ": memory grew" : ": too little was seen of its memory"));
+      }
+    }
+    return status;
   }
 
   const CrashOptions& options_;
+  const Clock::time_point begun_ = Clock::now();
   std::mt19937_64 draw_;
-  std::vector<std::unique_ptr<Replica>> replicas_;
+  std::vector<std::unique_ptr<CrashReplica>> replicas_;
+  std::mutex processes_mutex_;       // of what WatchMemory reads, while callers ask
+  std::vector<MemoryTrail> memory_;  // of each replica
   std::atomic<bool> asking_{false};
   Tally tally_;
-  std::map<std::string, int> faults_;
-  std::vector<std::vector<Decision>> decided_;  // by replica, each of its caller's thread
+  FaultTally faults_;
+  std::vector<std::vector<KeptDecision>> decided_;  // by replica, each of its caller's thread
+  double broke_until_ = 0;
   int64_t looked_at_ = 0;
+  double looked_for_ = 0;  // seconds
 };
 
 }  // namespace

@@ -20,11 +20,13 @@
 #include "tests/bench/load/adversaries.h"
 #include "tests/bench/load/crash_load.h"
 #include "tests/bench/load/echo_server.h"
+#include "tests/bench/load/fault_tally.h"
 #include "tests/bench/load/herd_load.h"
 #include "tests/bench/load/hit_load.h"
 #include "tests/bench/load/mixed_load.h"
 #include "tests/bench/load/redis_faults.h"
 #include "tests/bench/load/routing_load.h"
+#include "tests/bench/load/sentinel_faults.h"
 #include "tests/bench/load/slow_socket.h"
 #include "tests/server/store/redis_server.h"
 #include "tests/support/temporary_folder.h"
@@ -49,7 +51,13 @@ ABSL_FLAG(int, filling, 700,
           "500. 0.1 s each");
 ABSL_FLAG(int64_t, seed, 1, "mixed, crashes: of what is drawn");
 ABSL_FLAG(double, pause_seconds, 3, "crashes: between two faults");
-ABSL_FLAG(double, calm_seconds, 15, "crashes: without faults, before all replicas are looked at");
+ABSL_FLAG(double, calm_seconds, 30, "crashes: without faults, before all replicas are looked at");
+ABSL_FLAG(
+    bool, sentinel, false,
+    "crashes: the Redis has a replica and three sentinels, and fails over; instead of --redis");
+ABSL_FLAG(std::vector<std::string>, allow_skipped, {},
+          "crashes: kinds of faults that need not come (kill, stop, disk, clock, redis, failover); "
+          "without the others it fails, and says why they did not");
 ABSL_FLAG(std::string, faketime, "",
           "crashes: the library of libfaketime, for clocks that jump; empty for none");
 ABSL_FLAG(std::vector<std::string>, adversaries,
@@ -59,7 +67,8 @@ ABSL_FLAG(std::vector<std::string>, adversaries,
 ABSL_FLAG(double, turn_seconds, 5, "adversaries, lookups: how long a turn is");
 ABSL_FLAG(int, redis_delay_ms, 5, "adversaries, lookups: how late --redis answers");
 ABSL_FLAG(bool, redis, false,
-          "a redis-server of its own for all replicas; mixed breaks and mends it every 5 s");
+          "a redis-server of its own for all replicas; mixed breaks and mends it every 5 s, "
+          "crashes now and then");
 ABSL_FLAG(int64_t, echo, 0, "internal: serve as the echo with replies of so many bytes");
 
 namespace stowage {
@@ -125,7 +134,63 @@ absl::Status RunRoutingWays() {
   return RunRouting(options);
 }
 
+// What the replicas share, and how it breaks, as far as flags and machine have it.
+void ShareRedis(RedisFaults* redis, CrashOptions* options) {
+  options->stowaged.push_back(redis->flag());
+  options->break_shared = [redis] {
+    redis->Next();
+    return absl::OkStatus();
+  };
+  options->mend_shared = [redis] {
+    redis->Mend();
+    return absl::OkStatus();
+  };
+  options->cannot["failover"] = "without --sentinel";
+}
+
+void ShareSentinels(SentinelFaults* sentinels, CrashOptions* options) {
+  options->stowaged.push_back(sentinels->flag());
+  options->break_shared = [sentinels] { return sentinels->Next(); };
+  options->fail_over = [sentinels] { return sentinels->FailOver(); };
+  options->mend_shared = [sentinels] { return sentinels->AwaitWhole(); };
+}
+
+void ShareNothing(const std::string& why, CrashOptions* options) {
+  options->cannot["redis"] = options->cannot["failover"] = why;
+}
+
+absl::Status RunCrashLoad() {
+  const std::vector<std::string> allowed = absl::GetFlag(FLAGS_allow_skipped);
+  CrashOptions options;
+  options.allow_skipped = {allowed.begin(), allowed.end()};
+  if (absl::Status known = CheckFaultNames(options.allow_skipped); !known.ok()) return known;
+  // Small, so that they are full soon, and memory and disk stay as they are.
+  options.stowaged = Command(nullptr, {"--cache_bytes=4194304", "--sqlite_bytes=16777216"});
+  options.replicas = std::max(absl::GetFlag(FLAGS_replicas), 2);
+  options.seconds = absl::GetFlag(FLAGS_seconds);
+  options.pause_seconds = absl::GetFlag(FLAGS_pause_seconds);
+  options.calm_seconds = absl::GetFlag(FLAGS_calm_seconds);
+  options.seed = static_cast<uint64_t>(absl::GetFlag(FLAGS_seed));
+  options.faketime = absl::GetFlag(FLAGS_faketime);
+  std::unique_ptr<RedisFaults> redis;
+  std::unique_ptr<SentinelFaults> sentinels;
+  if (!absl::GetFlag(FLAGS_redis) && !absl::GetFlag(FLAGS_sentinel)) {
+    ShareNothing("without --redis or --sentinel", &options);
+  } else if (!testing::RedisServer::IsInstalled()) {
+    ShareNothing("no redis-server is installed (deploy/setup --tests does that)", &options);
+  } else if (absl::GetFlag(FLAGS_sentinel)) {
+    sentinels = std::make_unique<SentinelFaults>();
+    if (absl::Status whole = sentinels->AwaitWhole(); !whole.ok()) return whole;
+    ShareSentinels(sentinels.get(), &options);
+  } else {
+    redis = std::make_unique<RedisFaults>();
+    ShareRedis(redis.get(), &options);
+  }
+  return RunCrashes(options);
+}
+
 absl::Status Run(const std::string& scenario) {
+  if (scenario == "crashes") return RunCrashLoad();
   std::unique_ptr<RedisFaults> redis;
   if (absl::GetFlag(FLAGS_redis)) redis = std::make_unique<RedisFaults>();
   if (scenario == "hits") {
@@ -155,21 +220,6 @@ absl::Status Run(const std::string& scenario) {
     options.seed = static_cast<uint64_t>(absl::GetFlag(FLAGS_seed));
     return RunMixed(options);
   }
-  if (scenario == "crashes") {
-    CrashOptions options;
-    options.stowaged = Command(redis);
-    options.replicas = std::max(absl::GetFlag(FLAGS_replicas), 2);
-    options.seconds = absl::GetFlag(FLAGS_seconds);
-    options.pause_seconds = absl::GetFlag(FLAGS_pause_seconds);
-    options.calm_seconds = absl::GetFlag(FLAGS_calm_seconds);
-    options.seed = static_cast<uint64_t>(absl::GetFlag(FLAGS_seed));
-    options.faketime = absl::GetFlag(FLAGS_faketime);
-    if (redis) {
-      options.break_shared = [&redis] { redis->Next(); };
-      options.mend_shared = [&redis] { redis->Mend(); };
-    }
-    return RunCrashes(options);
-  }
   if (scenario == "adversaries") {
     const std::vector<std::string> kinds = absl::GetFlag(FLAGS_adversaries);
     return RunAdversaries({kinds.begin(), kinds.end()}, false);
@@ -187,7 +237,7 @@ int Main(const std::vector<std::string>& arguments) {
       "rounds",       "calls",       "burst_seconds", "callers",        "connections",
       "replicas",     "seconds",     "filling",       "seed",           "redis",
       "echo",         "adversaries", "turn_seconds",  "redis_delay_ms", "pause_seconds",
-      "calm_seconds", "faketime",    "networks"};
+      "calm_seconds", "faketime",    "networks",      "sentinel",       "allow_skipped"};
   const absl::StatusOr<bool> help = ParseFlags(arguments, flags);
   if (help.ok() && *help) {
     std::printf("usage: service_load [flags]\n\n%s", FlagHelp(flags).c_str());

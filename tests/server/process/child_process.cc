@@ -53,6 +53,13 @@ std::string ChildProcess::ReadUntil(const std::string& text) {
   return read_so_far;
 }
 
+void ChildProcess::DropOutput() {
+  pollfd ready = {output_, POLLIN, 0};
+  char bytes[4096];
+  while (poll(&ready, 1, 0) > 0 && read(output_, bytes, sizeof bytes) > 0) {
+  }
+}
+
 void ChildProcess::Signal(int number) { kill(pid_, number); }
 
 int ChildProcess::Wait(std::chrono::milliseconds patience) {

@@ -22,6 +22,8 @@ class ChildProcess {
 
   // All output up to the first occurrence of `text`, or all there was after 10 s or at its end.
   std::string ReadUntil(const std::string& text);
+  // Takes what it has said by now: one that says much stops once nobody takes it.
+  void DropOutput();
 
   void Signal(int number);
   pid_t pid() const { return pid_; }

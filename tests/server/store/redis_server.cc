@@ -65,6 +65,8 @@ void RedisServer::Freeze() { process_->Signal(SIGSTOP); }
 
 void RedisServer::Thaw() { process_->Signal(SIGCONT); }
 
+void RedisServer::DropOutput() { process_->DropOutput(); }
+
 RedisAddress RedisServer::address() const {
   RedisAddress address;
   address.host_or_path = folder_ / "socket";
@@ -130,13 +132,22 @@ void RedisSentinel::Kill() {
   process_->Wait();
 }
 
-RedisReply AskAt(const RedisAddress& address, const RedisCommand& command) {
-  const auto deadline = RedisConnection::Clock::now() + std::chrono::seconds(10);
+void RedisSentinel::DropOutput() { process_->DropOutput(); }
+
+absl::StatusOr<RedisReply> TryAskAt(const RedisAddress& address, const RedisCommand& command,
+                                    std::chrono::milliseconds patience) {
+  const auto deadline = RedisConnection::Clock::now() + patience;
   auto connection = RedisConnection::Open(address, deadline);
-  if (!connection.ok()) std::abort();
+  if (!connection.ok()) return connection.status();
   auto replies = (*connection)->Run({command}, deadline, size_t{64} << 20);
-  if (!replies.ok()) std::abort();
+  if (!replies.ok()) return replies.status();
   return std::move(replies->front());
+}
+
+RedisReply AskAt(const RedisAddress& address, const RedisCommand& command) {
+  auto reply = TryAskAt(address, command, std::chrono::seconds(10));
+  if (!reply.ok()) std::abort();
+  return *std::move(reply);
 }
 
 void SkipWithoutRedis() { ::testing::AddGlobalTestEnvironment(new RedisIsThere); }

@@ -3,10 +3,13 @@
 #ifndef STOWAGE_TESTS_SERVER_STORE_REDIS_SERVER_H_
 #define STOWAGE_TESTS_SERVER_STORE_REDIS_SERVER_H_
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "server/store/redis_connection.h"
 #include "server/store/redis_pool.h"
 #include "tests/server/process/child_process.h"
 #include "tests/support/temporary_folder.h"
@@ -27,6 +30,8 @@ class RedisServer {
   void Kill();
   void Freeze();
   void Thaw();
+  // Of what it says: see ChildProcess.
+  void DropOutput();
 
   RedisAddress address() const;
   // With patience, so that a busy machine is no failure.
@@ -55,6 +60,7 @@ class RedisSentinel {
   RedisSentinel(int primary_port, int quorum, const std::string& settings = "");
 
   void Kill();
+  void DropOutput();
   RedisHost host() const { return {"127.0.0.1", port_}; }
 
  private:
@@ -63,7 +69,10 @@ class RedisSentinel {
   std::unique_ptr<ChildProcess> process_;
 };
 
-// The one reply of the server at that address. Aborts without one.
+// The one reply of the server at that address. UNAVAILABLE: it is not there, or gives none in time.
+absl::StatusOr<RedisReply> TryAskAt(const RedisAddress& address, const RedisCommand& command,
+                                    std::chrono::milliseconds patience);
+// The same, with patience. Aborts without one.
 RedisReply AskAt(const RedisAddress& address, const RedisCommand& command);
 
 // Skips all tests of the binary, and says so, where there is no redis-server.
