@@ -48,10 +48,11 @@ def own_budget(rank, budget):
     return "100%" if rank == 1 else budget
 
 
-def budgets_after(first):
-    """That one, then one halfway to the least, which workspaces of the machine's kernels are part of, and the least."""
+def budgets_of(models):
+    """All, halfway to the least, by what the first of the models was measured to take, and the least: workspaces of the
+    machine's kernels are part of it."""
     yield "100%"
-    profile = first().stowage.profile
+    profile = models[0].stowage.profile
     yield (profile.store_all_peak_bytes + profile.budget_bytes("least", recompute_only=True)) // 2
     yield "least"
 
@@ -77,7 +78,7 @@ def by_ddp(rank, kind):
     expected, buckets, _ = trained(plain)
     assert all(p.isfinite().all() for p in plain.parameters())
     found = []
-    for budget, model in zip(budgets_after(lambda: models[0]), models):
+    for budget, model in zip(budgets_of(models), models):
         got, planned_buckets, peaks = trained(stowage.wrap(model, own_budget(rank, budget)))
         found.append(told(model, ddp_test.same(got, expected) and buckets == planned_buckets, peaks))
     return found
@@ -92,9 +93,10 @@ def by_fsdp(rank, kind):
         return fsdp_test.steps_of(model, batch, rank, STEPS, rate=rate, kept=summed)
 
     expected = trained(fsdp_test.sharded(make, **how))
-    found, model = [], None
-    for budget in budgets_after(lambda: model):
+    found, models = [], []
+    for budget in budgets_of(models):
         model = stowage.wrap(fsdp_test.sharded(make, **how), own_budget(rank, budget))
+        models.append(model)
         equal = ddp_test.same(trained(model), expected)
         found.append(told(model, equal, [(model.stowage.measured_peak_bytes, model.stowage.plan.budget_bytes)]))
     return found
