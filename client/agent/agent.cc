@@ -222,17 +222,20 @@ absl::StatusOr<AdoptedPlan> Agent::PlanAnew(const Batch& batch, const Budget& bu
   const absl::Status listed = CheckBatch(batch);
   if (!listed.ok()) return Refuse(listed);
   NoteEnded();
-  wanted_ = budget;
-  if (!agreed_ && SwitchedOff()) return NotPlanned(kSwitchedOff);
+  wanted_.reset();
+  if (!agreed_ && SwitchedOff()) {
+    wanted_ = budget;
+    return NotPlanned(kSwitchedOff);
+  }
   PlannedShape* shape = MeetAnew(batch);
   arenas_.TryAgain();
   absl::StatusOr<std::optional<PreparedPlan>> prepared = MakePlan(batch, budget, refresh, shape);
   if (!prepared.ok()) return prepared.status();
   if (!prepared->has_value()) {
+    wanted_ = budget;
     SwitchedOff();  // tells it
     return NotPlanned(kSwitchedOff);
   }
-  wanted_.reset();
   AdoptedPlan adopted = Install(**std::move(prepared), shape);
   room_ = adopted.plan.budget;
   return adopted;
