@@ -386,7 +386,7 @@ class SlowPrimaryTest : public testing::Test {
 };
 
 TEST_F(SlowPrimaryTest, ThePlanMadeHereIsFirstAndTheOtherCallGoesOn) {
-  std::atomic<int> ended{0}, solved{0};
+  std::atomic<int> solved{0};
   Moment all_asked;
   Plans(primary_, [&](const CallOptions&) {
     all_asked.Wait();
