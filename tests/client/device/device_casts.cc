@@ -1,5 +1,7 @@
 #include "tests/client/device/device_casts.h"
 
+#include <torch/csrc/autograd/function.h>  // PyTorch 2.15: before whatever has an edge of a graph
+
 #include <ATen/autocast_mode.h>
 #include <torch/library.h>
 
