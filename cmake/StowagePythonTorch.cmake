@@ -21,7 +21,7 @@ message(STATUS "The Python package is for PyTorch ${STOWAGE_PYTHON_TORCH_VERSION
 add_library(stowage_libtorch_of_python INTERFACE IMPORTED GLOBAL)
 target_include_directories(stowage_libtorch_of_python SYSTEM INTERFACE ${folder}/include ${folder}/include/torch/csrc/api/include)
 # Before it, the system's libstdc++, as for stowage_libtorch.
-target_link_libraries(stowage_libtorch_of_python INTERFACE stdc++ ${folder}/lib/libc10.so)
+target_link_libraries(stowage_libtorch_of_python INTERFACE stdc++ ${folder}/lib/libc10.so ${folder}/lib/libtorch_cpu.so)
 if(STOWAGE_PYTHON_TORCH_VERSION VERSION_GREATER_EQUAL 2.12)
   target_compile_features(stowage_libtorch_of_python INTERFACE cxx_std_20)  # its headers are of C++20
 endif()

@@ -143,6 +143,7 @@ class Book:
         self._held: Dict[str, int] = {}
         self._early: Dict[str, int] = {}
         self._staying: Dict[str, int] = {}
+        self._passed: Dict[str, int] = {}  # what of its input a block hands on, which copies move with what it saves
         self._side_gradients: Dict[int, int] = {}  # in the forward that is measured
         self._side_bytes = 0  # the most of these
         self._after_others: Set[int] = set()  # blocks that read nothing of the block before
@@ -166,6 +167,11 @@ class Book:
     def staying_bytes(self) -> int:
         return sum(self._staying.values())
 
+    @property
+    def takes_more_for_copies(self) -> bool:
+        """Whether plans that may copy take what others do not."""
+        return self.staying_bytes + sum(self._passed.values()) > 0
+
     # ---------------------------------------------------------------- what was measured
 
     def took(self) -> List[str]:
@@ -173,7 +179,7 @@ class Book:
         words = []
         for block, stage in enumerate(self.stages):
             costs = {name: value for name, value in (stage or {}).items() if name != "name" and not name.endswith("_ns")}
-            sizes = [kind.get(f"block {block}", 0) for kind in (self._early, self._staying)]
+            sizes = [kind.get(f"block {block}", 0) for kind in (self._early, self._staying, self._passed)]
             words.append(f"block {block}" if stage is None else repr((sorted(costs.items()), sizes, self._arguments[block])))
         return words
 
@@ -228,7 +234,8 @@ class Book:
         """With what its recomputes restore. True where the block must be kept, so that the steps are others from now on."""
         self._arguments[block].append(words_of(call.shapes))
         self.stages[block] = _greatest(self.stages[block], costs.stage)
-        for kind, size in ((self._held, held_bytes), (self._early, costs.early_bytes), (self._staying, costs.staying_bytes)):
+        sizes = ((self._held, held_bytes), (self._early, costs.early_bytes), (self._staying, costs.staying_bytes))
+        for kind, size in (*sizes, (self._passed, costs.passed_bytes)):
             _keep_greatest(kind, f"block {block}", size)
         if costs.kept_because is None or block in self.kept:
             return False
@@ -279,6 +286,7 @@ class Book:
             "held": self._held,
             "early": self._early,
             "staying": self._staying,
+            "passed": self._passed,
             "head": self._head,
             "after_others": list(self._after_others),
         }
@@ -291,13 +299,13 @@ class Book:
             raise ValueError
         kept = {int(block): str(why) for block, why in measured["kept"]}
         steps = _steps.Steps(_steps.each_block(self.length, list(kept)), self.length, list(kept))
-        sizes = [{str(k): int(v) for k, v in measured[name].items()} for name in ("held", "early", "staying")]
+        sizes = [{str(k): int(v) for k, v in measured[name].items()} for name in ("held", "early", "staying", "passed")]
         held_at_least_bytes, side_bytes = map(int, measured["bytes"][2:])
         after_others = set(map(int, measured["after_others"]))
         arguments, stages = [[], *map(list, arguments)], [None, *map(dict, stages)]
         self._head, self._head_may_grow = (int(head[0]), int(head[1]), int(head[2])), False
         self.held_at_least_bytes, self._side_bytes, self._after_others = held_at_least_bytes, side_bytes, after_others
-        self._held, self._early, self._staying = sizes
+        self._held, self._early, self._staying, self._passed = sizes
         self.kept, self.steps, self._arguments, self.stages = kept, steps, arguments, stages
 
     # ---------------------------------------------------------------- plans
@@ -305,7 +313,10 @@ class Book:
     def make_profile(self, name: str, link: Optional[Dict[str, Any]]) -> Profile:
         """Of a book that is complete, with a link to host memory where plans may copy."""
         assert self._head is not None
-        stages = [stage for stage in self.stages if stage is not None]
+        stages = [dict(stage) for stage in self.stages if stage is not None]
+        if link is not None:
+            for block, stage in enumerate(stages, 1):
+                stage["saved_bytes"] += self._passed.get(f"block {block}", 0)
         peak, left, time_ns = self._head
         # What the caller goes on holding, logits say, or what the head gives to a weight that it shares with the embedding, is
         # there for the whole backward, and in the head's peak. The head has let go of its input, but for a block that is kept.

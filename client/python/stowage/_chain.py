@@ -261,8 +261,11 @@ class Chain:
     def enter(self, module: torch.nn.Module, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """A call of a block, which runs plainly where there is nothing to plan."""
         place = self._place
-        if place.inside or not torch.is_grad_enabled():
+        if not torch.is_grad_enabled():
             return function(*args, **kwargs)
+        if place.inside:  # its saved tensors would be those of two blocks
+            name = type(module).__name__
+            raise FailedPrecondition(f"a block calls {name}, which is another block: leave one of them out of the blocks")
         try:
             with_caches = with_own_caches(function, args, kwargs)
             if with_caches is not None and not module.training:
@@ -289,12 +292,15 @@ class Chain:
         if run is None:
             return function(*args, **kwargs)
         place.run, place.next_block = None, 1
+        place.inside += 1
         try:
             out = run.forward(block, module, function, args, kwargs)
         except BaseException as error:
             if self.ranks is not None:
                 self.ranks.end_forward((), error)
             raise
+        finally:
+            place.inside -= 1
         if block < self.length:
             place.run, place.next_block = run, block + 1
         elif self.ranks is not None:
@@ -502,13 +508,27 @@ class Chain:
         if known is not None:
             plan, book.source = known, _states.SOURCE
         elif may_copy:
-            plan = _moving.plan_beside_input(book.profile, budget, functools.partial(self._ask, book))
+            plan = self._plan_with_copies(book, budget)
         else:
             plan = self._ask(book, book.profile, budget, recompute_only=True)
         book.steps = _steps.Steps(plan.schedule(), self.length, list(book.kept))
         book.plan, book.is_widened = plan, False
         again = f"{plan.recomputed_forwards} forwards run again"
         self._note("planned", f"{book.source}: {plan.peak_bytes} bytes within {plan.budget_bytes}, {again}")
+
+    def _plan_with_copies(self, book: Book, budget: Budget) -> Plan:
+        """Or without, where that fits or takes less: what no copy moves, and what blocks hand on, counts for copies' sake."""
+        assert book.profile is not None
+        alone = book.make_profile(self.name, None) if book.takes_more_for_copies else None
+        least = 0 if alone is None else alone.budget_bytes("least", recompute_only=True)
+        if alone is None or budget != "least" or _moving.least_beside_input(book.profile) <= least:
+            try:
+                return _moving.plan_beside_input(book.profile, budget, functools.partial(self._ask, book))
+            except Infeasible:
+                if alone is None or least > alone.budget_bytes(budget, recompute_only=True):
+                    raise
+        book.profile = alone
+        return self._ask(book, alone, budget, recompute_only=True)
 
     def name_of(self, profile: Profile, shape: Any) -> str:
         """What processes must have in common to train by one plan."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, ContextManager, Dict, Iterable, Optional, Tuple
+from typing import Any, Callable, ContextManager, Dict, Iterable, Optional, Tuple
 
 import torch
 
@@ -15,9 +15,24 @@ try:
 except ImportError:
     _torch = None  # type: ignore[assignment]
 
-COSTS_VERSION = 2  # of how blocks are measured: costs of another version are not to be compared
+COSTS_VERSION = 3  # of how blocks are measured: costs of another version are not to be compared
 
-RandomState = Tuple[torch.Tensor, ...]  # one of each generator
+RandomState = Tuple[Any, ...]  # one of each generator, the CPU's first
+
+
+def _is_for_this_torch() -> bool:
+    """Whether what is built in C++ is of the PyTorch that is here."""
+    return _torch is not None and bool(torch.__version__.split(".")[:2] == _torch.BUILT_WITH.split(".")[:2])
+
+
+def _tensor_of_state(before: Optional[torch.Tensor] = None) -> torch.Tensor:
+    state = torch.get_rng_state()
+    return before if before is not None and torch.equal(before, state) else state
+
+
+# Of the CPU's generator: its state, which is the one before where nothing was drawn since; as it is put back.
+_cpu_state: Callable[..., Any] = _torch.random_state if _is_for_this_torch() else _tensor_of_state
+_put_cpu_state: Callable[[Any], None] = _torch.set_random_state if _is_for_this_torch() else torch.set_rng_state
 
 
 def own_bytes(tensor: torch.Tensor) -> int:
@@ -50,8 +65,7 @@ class Device:
                 "stowage was installed without its part that counts bytes: install it with --no-build-isolation, "
                 "so that it is built for the PyTorch that is here"
             )
-        here, built = torch.__version__.split(".")[:2], _torch.BUILT_WITH.split(".")[:2]
-        if here != built:
+        if not _is_for_this_torch():
             raise FailedPrecondition(f"stowage was built for PyTorch {_torch.BUILT_WITH}, this is {torch.__version__}")
         _torch.install()
 
@@ -91,16 +105,13 @@ class Device:
 
     def random_state(self, before: Optional[RandomState] = None) -> RandomState:
         """Of every generator that operations may draw from; ``before`` itself while nothing was drawn since."""
-        state = self._generators()
-        if before is not None and all(torch.equal(a, b) for a, b in zip(before, state)):
-            return before
-        return state
+        if before is None:
+            return (_cpu_state(),)
+        state = _cpu_state(before[0])
+        return before if state is before[0] else (state,)
 
     def set_random_state(self, state: RandomState) -> None:
-        torch.set_rng_state(state[0])
-
-    def _generators(self) -> RandomState:
-        return (torch.get_rng_state(),)
+        _put_cpu_state(state[0])
 
     def autocast(self) -> Autocast:
         """As it is set now."""
@@ -198,6 +209,13 @@ class Accelerator(Device):
         self.module.synchronize(self._device)
         return super().now_ns()
 
+    def random_state(self, before: Optional[RandomState] = None) -> RandomState:
+        own = self.module.get_rng_state(self._device)
+        if before is None:
+            return _cpu_state(), own
+        state = _cpu_state(before[0])
+        return before if state is before[0] and torch.equal(own, before[1]) else (state, own)
+
     def set_random_state(self, state: RandomState) -> None:
         super().set_random_state(state)
         self.module.set_rng_state(state[1], self._device)
@@ -205,9 +223,6 @@ class Accelerator(Device):
     def chosen(self) -> Optional[ContextManager[Any]]:
         scope: ContextManager[Any] = self.module.device(self._device)
         return scope
-
-    def _generators(self) -> RandomState:
-        return torch.get_rng_state(), self.module.get_rng_state(self._device)
 
     def _stat(self, which: str) -> int:
         stats = self.module.memory_stats(self._device)

@@ -151,13 +151,15 @@ class _NoCollections:
 
 class BlockCosts(NamedTuple):
     """One block's stage of the profile, why it must be kept, if it must, what its graph holds if nothing is saved, what
-    its backward holds when it first needs something that is saved, and what of that its module holds, too."""
+    its backward holds when it first needs something that is saved, what of that its module holds, too, and what of its input it
+    hands on."""
 
     stage: Dict[str, Any]
     kept_because: Optional[str]
     graph_bytes: int
     early_bytes: int
     staying_bytes: int
+    passed_bytes: int
 
 
 class _Seed(torch.autograd.Function):  # type: ignore[misc]
@@ -307,6 +309,7 @@ class _BlockMeter:
         self._graph_bytes = 0
         self._early_bytes = 0
         self._staying_bytes = 0
+        self._passed_bytes = 0
         self._saved_tensors = 0
         self._stops = False
         self._times: Dict[str, List[int]] = {}
@@ -338,7 +341,8 @@ class _BlockMeter:
             "must_keep": self._kept is not None,
         }
         costs = {**stage, **self._sizes, **times}
-        return BlockCosts(costs, self._kept, self._graph_bytes, self._early_bytes, self._staying_bytes)
+        sizes = self._graph_bytes, self._early_bytes, self._staying_bytes, self._passed_bytes
+        return BlockCosts(costs, self._kept, *sizes)
 
     def _arguments(self) -> Tuple[Any, Any, List[torch.Tensor]]:
         """Copies, which a block may write over, and the leaves that their gradients go to."""
@@ -395,6 +399,9 @@ class _BlockMeter:
         self._gradient_bytes = self._device.gradient_bytes(outputs)
         # One that hands its input on makes nothing, but holds it.
         saved = max(forward.window.grown_bytes, self._output_bytes)
+        given = {storage_id(leaf) for leaf in leaves_of((args, kwargs)) if isinstance(leaf, torch.Tensor)}
+        passed = self._device.bytes_of(output for output in outputs if storage_id(output) in given)
+        self._passed_bytes = max(0, forward.window.grown_bytes + passed - saved)
         if self._kept is not None:
             saved += self._device.bytes_of(leaves_of((args, kwargs)))  # its graph holds them, whatever the plan lets go of
         self._keep_largest("saved_bytes", saved)

@@ -214,9 +214,10 @@ class restored:
         self._chosen = call.device.chosen()
         if self._chosen is not None:
             self._chosen.__enter__()
-        self._random = call.device.random_state()
+        self._random = call.device.random_state(call.random)
         self._buffers = [(buffer, buffer.detach().clone()) for buffer, _ in call.buffers]
-        call.device.set_random_state(call.random)
+        if self._random is not call.random:
+            call.device.set_random_state(call.random)
         _put(call.buffers)
         self._placed = placed(call.default_device)
         self._placed.__enter__()
@@ -409,7 +410,7 @@ class Run:
                 _fill(slot, tensor, views)
             return slot
 
-        tensors = [leaf for leaf in leaves_of((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        tensors = [leaf for leaf in flatten(args, kwargs)[0] if isinstance(leaf, torch.Tensor)]
         versions = [tensor._version for tensor in tensors]
         with saved_tensors_hooks(pack, unpack):
             out = call.function(*args, **kwargs)

@@ -12,6 +12,7 @@ from comparing import assert_equal, outcome, profiled, step_on
 from networks import Mlp
 from stowage import _torch
 from torch import nn
+from wrapping_test import adapters_put_in, quantised
 
 torch.set_num_threads(1)
 
@@ -116,7 +117,42 @@ def changes_shapes(number):
     LASTING["model"].zero_grad(set_to_none=True)
 
 
-@pytest.mark.parametrize("call", [never_fits, refuses, changes_shapes], ids=lambda call: call.__name__)
+def adapts(number):
+    """LoRA put in after the first steps, whose plan is of other blocks."""
+    if not LASTING:
+        torch.manual_seed(0)
+        plain = nn.Sequential(*[Mlp(16) for _ in range(5)])
+        LASTING.update(plain=plain, model=stowage.wrap(copy.deepcopy(plain), "80%"))
+    plain, model = LASTING["plain"], LASTING["model"]
+    if number == 3:
+        assert model.stowage.plan is not None
+        adapters_put_in(plain)
+        adapters_put_in(model)
+    step = step_on(torch.ones(128, 16))
+    assert_equal(outcome(model, step, number), outcome(plain, step, number))
+    assert number < 5 or sum(model.stowage.recomputed) == model.stowage.plan.recomputed_forwards > 0
+    clear(model, plain)
+
+
+def has_weights_of_eight_bits(number):
+    if not LASTING:
+        plain = nn.Sequential(*[quantised("weight only", 16) for _ in range(5)])
+        LASTING.update(plain=plain, model=stowage.wrap(copy.deepcopy(plain), "least"))
+    plain, model, step = LASTING["plain"], LASTING["model"], step_on(torch.ones(128, 16))
+    assert_equal(outcome(model, step, number), outcome(plain, step, number))
+    assert number < 2 or sum(model.stowage.recomputed) == model.stowage.plan.recomputed_forwards > 0
+    clear(model, plain)
+
+
+def clear(*models):
+    for model in models:
+        model.zero_grad(set_to_none=True)
+
+
+FIFTY = [never_fits, refuses, changes_shapes, adapts, has_weights_of_eight_bits]
+
+
+@pytest.mark.parametrize("call", FIFTY, ids=lambda call: call.__name__)
 @pytest.mark.filterwarnings("ignore")
 def test_fifty_of_anything_leave_nothing(call):
     held = []
@@ -126,6 +162,44 @@ def test_fifty_of_anything_leave_nothing(call):
         held.append(_torch.current_bytes())
     assert len(set(held[12:])) == 1, held
     LASTING.clear()
+
+
+class Lines(torch.utils.data.Dataset):
+    """Batches are made in a process that the loader forks."""
+
+    def __len__(self):
+        return 192
+
+    def __getitem__(self, place):
+        assert torch.utils.data.get_worker_info() is not None
+        values = torch.linspace(-1, 1, 16) * (1 + place % 7)
+        return values, values.sum().sin()
+
+
+def test_a_loader_that_forks_trains_as_plainly():
+    """Workers are there while steps measure, plan and train; the second epoch forks a process that has a plan."""
+    torch.manual_seed(0)
+    plain = nn.Sequential(*[Mlp(16) for _ in range(5)])
+    models = [plain, stowage.wrap(copy.deepcopy(plain), "60%")]
+    left = []
+    for model in models:
+        torch.manual_seed(1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+        gradients = []
+        for _ in range(2):
+            loader = torch.utils.data.DataLoader(
+                Lines(), batch_size=64, shuffle=True, num_workers=1, multiprocessing_context="fork"
+            )
+            for values, wanted in loader:
+                optimizer.zero_grad(set_to_none=True)
+                (model(values).mean(1) - wanted).square().mean().backward()
+                gradients += [parameter.grad.clone() for parameter in model.parameters()]
+                optimizer.step()
+        left.append([*gradients, *(parameter.detach() for parameter in model.parameters())])
+    assert_equal(left[1], left[0])
+    training = models[1].stowage
+    assert sum(training.recomputed) == training.plan.recomputed_forwards > 0
+    assert training.measured_peak_bytes <= training.plan.peak_bytes <= training.plan.budget_bytes
 
 
 def in_threads(*calls):

@@ -17,8 +17,9 @@ torch.set_num_threads(1)
 BUDGETS = ["80%", "60%", "40%", "least"]
 
 
-def trained(plain, step, budget, blocks=None, floor=0.95):
-    """Four steps of the model as it is and of a wrapped twin, with what its plan needs if the budget is too small."""
+def trained(plain, step, budget, blocks=None, floor=0.95, fits=True):
+    """Four steps of the model as it is and of a wrapped twin; with what its plan needs if the budget is too small, which it is
+    where ``fits`` is False, and may be, by what kernels take on this machine, where it is None."""
     model = stowage.wrap(copy.deepcopy(plain), budget, blocks)
     gc.collect()  # what other tests left behind is let go of now, not within a step
     try:
@@ -26,7 +27,9 @@ def trained(plain, step, budget, blocks=None, floor=0.95):
             assert_equal(outcome(model, step, seed), outcome(plain, step, seed))
     except stowage.Infeasible as error:
         assert error.proven and error.least_bytes > error.budget_bytes
+        assert not fits, f"{budget} is {error.budget_bytes} bytes, and {error.least_bytes} are needed"
         return trained(plain, step, error.least_bytes, blocks, floor)
+    assert fits is not False, f"{budget} is enough"
     plan, training = model.stowage.plan, model.stowage
     assert not training.kept and not training.notes
     assert sum(training.recomputed) == plan.recomputed_forwards > 0
@@ -36,14 +39,30 @@ def trained(plain, step, budget, blocks=None, floor=0.95):
     return model
 
 
+def assert_predicted(model, over_bytes=0):
+    """The measured peak is the predicted one, but for scalars, each in a block of its own, and at most these bytes."""
+    assert 0 <= model.stowage.plan.peak_bytes - model.stowage.measured_peak_bytes <= over_bytes + 64
+
+
+def output_bytes(model):
+    """By block."""
+    return [stage["output_bytes"] for stage in model.stowage.profile.to_dict()["chain"]["stages"]]
+
+
 @pytest.mark.skipif(importlib.util.find_spec("torchvision") is None, reason="torchvision is not here")
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_resnet50(budget):
     import torchvision
 
     torch.manual_seed(0)
-    model = trained(torchvision.models.resnet50(num_classes=10), step_on(torch.randn(8, 3, 64, 64)), budget)
+    # The least was half of what plain training takes, where that was measured; kernels' workspaces are most of it.
+    fits = {"40%": None, "60%": None}.get(budget, True)
+    model = trained(torchvision.models.resnet50(num_classes=10), step_on(torch.randn(8, 3, 64, 64)), budget, fits=fits)
     assert len(model.stowage.recomputed) == 3 + 4 + 6 + 3
+    if budget == "least":
+        # A backward is measured while the block's output is held, which in a step goes once the block's last ReLU, whose graph
+        # alone holds it, has had its own: the peak is later, with the gradients of the last stage's parameters.
+        assert_predicted(model, max(output_bytes(model)[-3:]))
 
 
 @pytest.mark.skipif(importlib.util.find_spec("timm") is None, reason="timm is not here")
@@ -127,7 +146,9 @@ class UNet(nn.Module):
 def test_a_unet(budget):
     """Its skips are outputs of each block that hands them on, and counted with each."""
     torch.manual_seed(0)
-    trained(UNet(), step_on(torch.randn(2, 3, 32, 32)), budget, "blocks", floor=0.7)
+    # At least 57% of what plain training takes, and more where convolutions need larger workspaces.
+    fits = {"40%": False, "60%": None}.get(budget, True)
+    trained(UNet(), step_on(torch.randn(2, 3, 32, 32)), budget, "blocks", floor=0.7, fits=fits)
 
 
 class Skipping(nn.Module):
@@ -199,17 +220,43 @@ class Recurrent(nn.Module):
         return self.head(x)
 
 
+def of_words(model):
+    words = torch.arange(2 * 24).view(2, 24) % 50
+    loss = F.cross_entropy(model(words).flatten(0, 1), words.flatten())
+    loss.backward()
+    return [loss]
+
+
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_an_lstm_with_dropout(budget):
-    words = torch.arange(2 * 24).view(2, 24) % 50
-
-    def step(model):
-        loss = F.cross_entropy(model(words).flatten(0, 1), words.flatten())
-        loss.backward()
-        return [loss]
-
     torch.manual_seed(0)
-    trained(Recurrent(), step, budget)
+    model = trained(Recurrent(), of_words, budget)
+    if budget == "least":
+        assert_predicted(model)
+
+
+@pytest.mark.parametrize("network", ["resnet50", "unet", "lstm"])
+def test_the_least_with_copies_to_the_host(network):
+    """By the same profile it is no more than without any; the peak is within the plan."""
+    torch.manual_seed(0)
+    step, blocks = step_on(torch.randn(2, 3, 32, 32)), None
+    if network == "resnet50":
+        plain = pytest.importorskip("torchvision").models.resnet50(num_classes=10)
+    elif network == "unet":
+        plain, blocks = UNet(), "blocks"
+    else:
+        plain, step = Recurrent(), of_words
+    model = stowage.wrap(copy.deepcopy(plain), "least", blocks, host_budget="1GiB")
+    gc.collect()  # what other tests left behind is let go of now, not within a step
+    for seed in range(3):
+        assert_equal(outcome(model, step, seed), outcome(plain, step, seed))
+    plan, training = model.stowage.plan, model.stowage
+    assert not training.kept and not training.notes
+    assert training.measured_peak_bytes <= plan.peak_bytes <= plan.budget_bytes
+    assert training.offloaded_bytes <= plan.to_dict()["prediction"].get("offloaded_bytes", 0)  # host memory has a limit, too
+    without = training.profile.budget_bytes("least", recompute_only=True)
+    assert plan.budget_bytes <= without
+    assert training.offloaded_bytes > 0 or plan.budget_bytes == without  # then what is faster depends on the machine
 
 
 class Towers(nn.Module):
@@ -255,5 +302,5 @@ def test_towers(budget, order):
         loss.backward()
         return [loss]
 
-    model = trained(plain, step, budget)
+    model = trained(plain, step, budget, floor=0.9)  # small blocks, beside what the model makes between its towers
     assert len(model.stowage.recomputed) == sum(len(getattr(plain, name)) for name in order)

@@ -11,6 +11,7 @@ import threading
 import pytest
 import stowage
 from profiles import STAGE, chain
+from stowage import formats
 
 DATA = pathlib.Path(__file__).parents[2] / "data"
 
@@ -294,6 +295,40 @@ except stowage.FailedPrecondition as error:
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
     assert ran.stdout.splitlines() == ["3", "stowage.wrap needs PyTorch, which is not installed here"], ran.stderr
+
+
+def test_without_torch_there_are_the_same_files_frontiers_and_pages(tmp_path):
+    """What needs grpc is there or says that, and nothing of PyTorch."""
+    program = f"""
+import pathlib, sys
+sys.modules["torch"] = None
+import stowage
+from stowage import formats, importing
+folder = pathlib.Path({str(tmp_path)!r})
+for name in ("profile_chain", "profile_graph"):
+    profile = stowage.Profile.load({str(DATA)!r} + f"/{{name}}.json")
+    (folder / name).write_text(profile.to_json())
+    again, plan, frontier = stowage.Profile.load(folder / name), profile.plan("90%"), profile.frontier()
+    print(again.key(), again.plan_from_json(plan.to_json()).digest, frontier.least_bytes, len(frontier.points))
+    assert plan.explain().startswith(plan.summary()) and len(plan.report(frontier)) > len(plan.report()) > 0
+profile = stowage.Profile.of_chain([{STAGE!r}] * 8, input_bytes=100)
+print(formats.checkpointed_blocks(profile, profile.plan("60%")).value)
+try:
+    import stowage.rpc
+    print(stowage.rpc.Server("plans:7070").address)
+except stowage.FailedPrecondition as error:
+    print(error)
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
+    expected = []
+    for name in ("profile_chain", "profile_graph"):
+        profile = stowage.Profile.load(DATA / f"{name}.json")
+        frontier = profile.frontier()
+        expected.append(f"{profile.key()} {profile.plan('90%').digest} {frontier.least_bytes} {len(frontier.points)}")
+    expected.append(str(formats.checkpointed_blocks(chain(), chain().plan("60%")).value))
+    *got, of_rpc = ran.stdout.splitlines() or [""]
+    assert got == expected, ran.stderr
+    assert of_rpc == "plans:7070" or of_rpc.startswith("stowage.rpc needs the module "), of_rpc
 
 
 def test_a_recompute_that_stops_early_is_cheaper():

@@ -625,6 +625,25 @@ def test_a_job_is_called_what_its_launcher_says(monkeypatch):
     assert rpc.job_name() == "x" * 128
 
 
+def test_without_torch_a_service_is_asked_all_the_same(stowaged):
+    program = f"""
+import sys
+sys.modules["torch"] = None
+import stowage
+from stowage import rpc
+profile = stowage.Profile.of_chain([{STAGE!r}] * 8, input_bytes=100)
+service = rpc.PlanService(rpc.Server({stowaged.address!r}, patience_s=60.0))
+answers = [service.plan(profile, "60%") for _ in range(2)]
+for answer in answers:
+    print(answer.source, answer.key, answer.plan.digest)
+plan = answers[1].plan
+print(service.report(answers[1], steps=20, step_time_ns=plan.makespan_ns, peak_bytes=plan.peak_bytes))
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
+    same = f"{chain().key()} {chain().plan('60%').digest}"
+    assert ran.stdout.splitlines() == [f"solved {same}", f"cache {same}", "accepted"], ran.stderr
+
+
 def test_without_grpc_the_rest_works_and_this_says_what_is_missing():
     program = """
 import sys

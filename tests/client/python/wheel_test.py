@@ -57,6 +57,10 @@ def check_installed(folder, tmp_path, has_contract):
     files = [path.relative_to(folder / "stowage") for path in (folder / "stowage").rglob("*") if path.is_file()]
     names = {str(path) for path in files if path.suffix == ".py" and path.parts[0] != "v1"}
     assert names == {str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py")}
+    # What type checkers read.
+    typing = {str(path) for path in files if path.suffix == ".pyi" or path.name == "py.typed"}
+    assert typing == {"py.typed", *(str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.pyi"))}
+    assert {"_core.pyi", "_torch.pyi"} <= typing
     extensions = [folder / "stowage" / path for path in files if ".so" in path.name]
     stems = [path.name.split(".")[0] for path in extensions]
     assert sorted(stems) in (["_core"], ["_core", "_torch"]), "libraries of others are packed, too"
@@ -65,7 +69,7 @@ def check_installed(folder, tmp_path, has_contract):
         admin = {"plan_admin_service_pb2.py", "plan_admin_service_pb2_grpc.py"}
         assert contract >= {"plan_pb2.py", "plan_service_pb2.py", "plan_service_pb2_grpc.py", *admin}
     for extension in extensions:
-        allowed = r"libc10\." if extension.name.startswith("_torch") else r"$"
+        allowed = r"libc10\.|libtorch_cpu\." if extension.name.startswith("_torch") else r"$"
         of_others = [name for name in needs(extension) if re.match(r"lib(torch|c10|protobuf|grpc)", name)]
         assert all(re.match(allowed, name) for name in of_others), of_others
         assert b"google8protobuf" not in extension.read_bytes()

@@ -736,12 +736,15 @@ def test_quantised_blocks(kind):
     if kind != "weight only" and not hasattr(torch.ao.quantization, "prepare_qat"):
         pytest.skip("this PyTorch has no torch.ao.quantization")
     # No gradient passes a dynamic one.
-    blocks = [Mlp(8) if kind == "dynamic" and number % 2 else quantised(kind) for number in range(4)]
+    blocks = [Mlp(8) if kind == "dynamic" and number not in (0, 2) else quantised(kind) for number in range(6)]
     plain = nn.Sequential(*blocks)
     step = step_on(torch.randn(4, 8)) if kind != "dynamic" else inputless_step
     model = stowage.wrap(copy.deepcopy(plain), "least")
     for number in range(4):
         assert_equal(outcome(model, step, number), outcome(plain, step, number))
+    planned = model.stowage.plan.recomputed_forwards
+    # What is before the last dynamic one is no part of the backward.
+    assert 0 < sum(model.stowage.recomputed) <= planned if kind == "dynamic" else sum(model.stowage.recomputed) == planned > 0
     assert model.stowage.measured_peak_bytes <= model.stowage.plan.peak_bytes
 
 
@@ -906,6 +909,39 @@ def test_blocks_out_of_order_are_left_alone_and_said_once():
         warnings.simplefilter("error")
         outcome(model, backwards)
     assert_equal(outcome(model, step_on(torch.ones(2, 8))), outcome(plain, step_on(torch.ones(2, 8))))
+
+
+class CallsAnother(nn.Module):
+    """Has another block in a tuple, so that it is no submodule, and calls it within its own forward."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.mlp, self.others = Mlp(width), ()
+
+    def forward(self, x):
+        for other in self.others:
+            x = other(x)
+        return self.mlp(x)
+
+
+@pytest.mark.parametrize(("calling", "called"), [(1, 3), (3, 1), (0, 4), (1, 0), (4, 0)])
+def test_a_block_that_calls_another_one_is_refused(calling, called):
+    """What it saves would be that of two blocks, and the gradients wrong: (1, 0) and (4, 0) had those before."""
+    torch.manual_seed(4)
+    plain = nn.Sequential(*[CallsAnother(16) for _ in range(5)])
+    plain[calling].others = (plain[called],)
+    model = copy.deepcopy(plain)
+    assert model[calling].others[0] is model[called]
+    stowage.wrap(model, "70%")
+    step = step_on(torch.randn(256, 16))
+    for number in range(2):
+        with pytest.raises(stowage.FailedPrecondition, match="a block calls CallsAnother, which is another block"):
+            outcome(model, step, number)
+    model[calling].others = ()  # as the model is now, it is planned
+    plain[calling].others = ()
+    for number in range(3):
+        assert_equal(outcome(model, step, number), outcome(plain, step, number))
+    assert sum(model.stowage.recomputed) == model.stowage.plan.recomputed_forwards > 0
 
 
 def test_a_forward_that_ends_early():
