@@ -211,8 +211,8 @@ def measure(name, kinds, only):
         if not version.compile():
             raise Failure("does not compile")
         tests = version.build / "tests/client"
-        wanted = only or ("" if "cpp" in kinds else "^python_")
-        chosen = ["-R", wanted] if wanted else []
+        of_kinds = {"python": ["-R", "^python_"], "cpp": ["-E", "^python_"]}
+        chosen = ["-R", only] if only else of_kinds[kinds[0]] if len(kinds) == 1 else []
         call(log, "ctest", "--test-dir", tests, "--output-on-failure", "--timeout", "600", "--parallel", os.cpu_count(), *chosen)
         found = read_log((tests / "Testing/Temporary/LastTest.log").read_text(errors="replace"))
         result.update({kind: found[kind] for kind in kinds})
@@ -321,6 +321,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("versions", nargs="*", metavar="VERSION", help=f"default: {' '.join(VERSIONS)}")
     parser.add_argument("--python", action="store_true", help="the tests in Python alone: of a change to client/python")
+    parser.add_argument("--cpp", action="store_true", help="the tests in C++ alone")
     parser.add_argument("--only", default="", metavar="REGEX", help="of ctest's entries those; no page is written")
     arguments = parser.parse_args()
     chosen = arguments.versions or VERSIONS
@@ -328,7 +329,7 @@ def main():
     if wrong:
         parser.error(f"no version: {', '.join(wrong)}")
     FOLDER.mkdir(parents=True, exist_ok=True)
-    kinds = ["python"] if arguments.python else list(KINDS)
+    kinds = [kind for kind in KINDS if getattr(arguments, kind)] or list(KINDS)
     # At the beginning: the page is written after each version, and changes the tree.
     of = {kind: {"sources": digest_of_sources(kind), "commit": commit_of(ROOT), "date": moment("")["date"]} for kind in KINDS}
     failed = False
