@@ -41,7 +41,17 @@ from stowage._ranks import COMMUNICATES
 from stowage._resident import DeviceMemory
 from stowage._run import Call, Run
 from stowage._sharding import gathered_whole, in_flight_bytes, is_sharded, parts_of_parameters
-from stowage._versions import flatten, is_out_of_memory, leaves_of
+from stowage._versions import (
+    compiler_of,
+    flatten,
+    hidden_from_dynamo,
+    is_functional_call,
+    is_in_compiled,
+    is_out_of_memory,
+    is_transformed,
+    leaves_of,
+    swaps_by_class,
+)
 from stowage.errors import ExecutionError, FailedPrecondition, Infeasible, InvalidArgument, StowageError
 from stowage.planning import Budget, Plan, Profile
 
@@ -67,6 +77,7 @@ class _Parts:
         self._entries: List[Tuple[Dict[str, Any], List[Any]]] = []
         self._modules = list(block.modules())
         self.buffers = [module._buffers for module in self._modules]
+        self._own = [module._parameters for module in self._modules if module._parameters]
         for module in self._modules:
             for entries in (module._parameters, module._modules):  # buffers may be others after each forward
                 if entries and not (self._is_sharded and entries is module._parameters):
@@ -75,6 +86,13 @@ class _Parts:
     def modes(self) -> List[bool]:
         """Of each module: a norm that does not train, a dropout that does not drop, saves other tensors."""
         return [module.training for module in self._modules]
+
+    def lack(self, parameters: Iterable[Tuple[torch.Tensor, int]]) -> bool:
+        """Whether one of these is none of the block's now."""
+        if self._is_sharded:
+            return False
+        own = {id(parameter) for of in self._own for parameter in of.values()}
+        return any([id(parameter) not in own for parameter, _ in parameters])
 
     def hold(self) -> bool:
         """Whether the block still is of them."""
@@ -108,6 +126,7 @@ class _Place(threading.local):
     next_block = 1
     inside = 0
     has_left = False  # a forward that was begun: the rest of it is plain
+    is_plain = False  # all of the forward, and that was said
 
 
 class _Inside:
@@ -283,11 +302,12 @@ class Chain:
                 self._leave_forward()
                 block = 1
             if self._blocks[block - 1]() is not module and (place.has_left or not self._take_next(1, module)):
-                self.say(f"{type(module).__name__} was called out of order: such forwards are not planned")
+                if not place.is_plain:
+                    self.say(f"{type(module).__name__} was called out of order: such forwards are not planned")
                 return function(*args, **kwargs)
         if block == 1:
-            place.has_left = False
-            place.run = self._begin(args, kwargs)
+            place.has_left = place.is_plain = self._is_plain()
+            place.run = None if place.is_plain else self._begin(args, kwargs)
         run = place.run
         if run is None:
             return function(*args, **kwargs)
@@ -298,6 +318,9 @@ class Chain:
         except BaseException as error:
             if self.ranks is not None:
                 self.ranks.end_forward((), error)
+            if isinstance(error, RuntimeError) and is_transformed():
+                words = f"block {block} is called within a transform of torch.func or forward-mode AD, its model is not"
+                raise ExecutionError(f"{words}: stowage.unwrap the model for that") from error
             raise
         finally:
             place.inside -= 1
@@ -316,9 +339,21 @@ class Chain:
                 self.ranks.end_forward(())
         place.run, place.next_block = None, 1
 
+    def _is_plain(self) -> bool:
+        """Whether the forward that begins is one of those that are left alone. Reads anew what the blocks are of."""
+        if is_transformed():
+            self.say("forwards under transforms of torch.func and forward-mode AD are not planned")
+            return True
+        is_same = all(parts.hold() for parts in self._parts.values())
+        if not is_same or swaps_by_class:
+            if is_functional_call():
+                self.say("forwards with other parameters than the model's (functional_call) are not planned")
+                return True
+            if not is_same:
+                self._read_parts()
+        return False
+
     def _begin(self, args: Any, kwargs: Any) -> Run:
-        if not all(parts.hold() for parts in self._parts.values()):
-            self._read_parts()
         inputs = [leaf for leaf in flatten(args, kwargs)[0] if isinstance(leaf, torch.Tensor)]
         self._check_devices(inputs)
         modes = tuple([mode for parts in self._parts.values() for mode in parts.modes()])
@@ -338,8 +373,10 @@ class Chain:
             if larger is not None:
                 return self._run_by(larger, inputs, by_larger=True)
         if book is None or (ranks is not None and ranks.measuring):
-            if book is None and len(self.books) >= MOST_SHAPES:
-                del self.books[next(iter(self.books))]
+            if book is None:
+                self._say_what_is_not_compiled()
+                if len(self.books) >= MOST_SHAPES:
+                    del self.books[next(iter(self.books))]
             drifted = self._drifted.pop(shape, None)
             before = drifted or book
             alike = self._alike(shape) if drifted is None else None
@@ -367,6 +404,16 @@ class Chain:
                 self._drifted.pop(shape, None)
                 book = self.books[shape] = self._new_book(inputs, book.key)
         return self._run_by(book, inputs)
+
+    def _say_what_is_not_compiled(self) -> None:
+        """Blocks run planned, and as they were when they were wrapped: no torch.compile around them reaches into them."""
+        compiled = [getattr(block, "_compiled_call_impl", None) is not None for block in self.modules()]
+        if any(compiled) or (is_in_compiled() and not all(planned.is_compiled for planned in self._planned())):
+            self.say("blocks that were not compiled before they were wrapped run uncompiled: compile each block, then wrap")
+
+    def _planned(self) -> List[PlannedForward]:
+        forwards = [block.__dict__.get("forward") for block in self.modules()]
+        return [forward for forward in forwards if isinstance(forward, PlannedForward)]
 
     def _check_devices(self, inputs: Iterable[torch.Tensor]) -> None:
         """Blocks and what they read are where the blocks were when the model was wrapped."""
@@ -693,6 +740,16 @@ class Chain:
                 raise ExecutionError(f"{words}: from the next forward on its recomputes restore it")
             if was.is_replaced:
                 self.say(f"{words} has another buffer {was.name} than when it was measured: its recomputes read the new one")
+        call.others = [was for was in before if not was.is_replaced]
+
+    def check_same(self, block: int, call: Call) -> None:
+        """Before a recompute. Raises ExecutionError where the block has other parameters or buffers than in its forward."""
+        words = f"block {block} ({type(call.module).__name__}) has"
+        if self._parts[id(call.module)].lack(call.parameters):
+            raise ExecutionError(f"{words} other parameters now than in its forward: a recompute would read those")
+        for was in call.others:
+            if was.is_replaced:
+                raise ExecutionError(f"{words} another buffer {was.name} now than in its forward: a recompute would read it")
 
     def check_state(self, book: Book, call: Call, before: List[Tuple[int, torch.Tensor]], others: List[_Buffer]) -> None:
         """After a forward on trial: what it has changed against the record is restored in its recomputes, too."""
@@ -846,13 +903,41 @@ def _has_tied(model: torch.nn.Module, blocks: Sequence[torch.nn.Module]) -> bool
 
 
 class PlannedForward:
-    """A block's ``forward`` while its model is wrapped. Copies and pickles of the block have their own forward."""
+    """A block's ``forward`` while its model is wrapped. Copies and pickles of the block have their own forward.
+
+    What ``block.compile()`` has compiled, with the block's hooks, is compiled here without them: they stay outside of the plan.
+    """
+
+    _torchdynamo_disable = True  # which torch.compile asks of the forwards of modules that it has made
 
     def __init__(self, chain: Chain, module: torch.nn.Module) -> None:
         self._chain = chain
         self._module = weakref.ref(module)
         self.own: Optional[Callable[..., Any]] = module.__dict__.get("forward")
+        self._runs: Optional[Callable[..., Any]] = self.own  # in place of the forward of the block's class
+        self._compiled_call: Optional[Callable[..., Any]] = None
+        compiled_call = module.__dict__.get("_compiled_call_impl")
+        self.compiler = compiler_of(compiled_call)
+        if self.compiler is not None:
+            self._runs, self._compiled_call = self.compiler(self.__wrapped__), compiled_call
+        self.is_compiled = self._compiled_call is not None or hasattr(self.own, "_torchdynamo_orig_callable")
 
+    def put_in(self) -> None:
+        """Into the block."""
+        block = self._block()
+        block.__dict__["forward"] = self
+        if self._compiled_call is not None:
+            del block.__dict__["_compiled_call_impl"]
+
+    def take_out(self) -> None:
+        block = self._block()
+        del block.__dict__["forward"]
+        if self.own is not None:
+            block.__dict__["forward"] = self.own
+        if self._compiled_call is not None:
+            block.__dict__.setdefault("_compiled_call_impl", self._compiled_call)
+
+    @hidden_from_dynamo("stowage plans this block: compile each block, then wrap the model")
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._chain.enter(self._block(), self.__wrapped__, args, kwargs)
 
@@ -864,8 +949,8 @@ class PlannedForward:
     @property
     def __wrapped__(self) -> Callable[..., Any]:
         """The block's forward without a plan; inspect.signature finds it by this name."""
-        if self.own is not None:
-            return self.own
+        if self._runs is not None:
+            return self._runs
         module = self._block()
         return types.MethodType(type(module).forward, module)
 

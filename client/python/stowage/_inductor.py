@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
 from torch import fx
 from torch._functorch import config as functorch_config
+from torch._inductor import config as inductor_config
 from torch._inductor import custom_graph_pass, memory
 from torch._inductor.compile_fx import compile_fx
 from torch._inductor.virtualized import V
@@ -124,6 +125,11 @@ class _KeepSchedule(_Pass):  # type: ignore[misc]
         self._halves_to_come -= 1
         if self.excess_bytes > 0 and self._halves_to_come <= 0:
             raise _OverBudget
+
+
+def keeps_schedules() -> bool:
+    """Whether what inductor compiles now is held to its budget here."""
+    return isinstance(inductor_config._pre_fusion_custom_pass, _KeepSchedule)
 
 
 def _peak_bytes(scheduler: Any, nodes: List[Any], workspaces: Dict[Any, int]) -> int:

@@ -28,7 +28,7 @@ import torch
 
 from stowage._device import Device, own_bytes
 from stowage._run import Call, _no_unpack, _Other, _Plain, may_hold_tensors, restored, saved_tensors_hooks, versions_in
-from stowage._versions import leaves_of, queue_callback, storage_id, tensors_left_in
+from stowage._versions import hidden_from_dynamo, leaves_of, queue_callback, storage_id, tensors_left_in, unhooked
 from stowage.errors import ExecutionError, InvalidArgument
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ ROUNDS = 2  # the first warms up; of a block like one that was measured, or that
 # Of a block's parameters whose gradients are taken out as soon as they are whole, by hooks in each step; smaller ones' are
 # after the block's backward.
 LEAST_WATCHED_BYTES = 1 << 16
+_HIDDEN = "stowage measures the step"
 
 
 class Window(NamedTuple):
@@ -511,7 +512,7 @@ def measure_block(
             tensor, version = activation[argument.place]
             aside.arguments.append(_Other(tensor, version, argument.requires_grad))
     aside.buffers = [(buffer, buffer.detach().clone()) for buffer in buffers]
-    with _NoCollections():
+    with _NoCollections(), unhooked():
         changed, draws, kept = _find_state(aside, listening)
         aside.buffers = [aside.buffers[place] for place in changed]
         costs = _BlockMeter(aside, name, kept).costs(bool(changed), draws, rounds)
@@ -635,6 +636,7 @@ class Watch:
                 output.register_hook(lambda _: self._end_head())
                 break
 
+    @hidden_from_dynamo(_HIDDEN)
     def _input_gradient(self, _: torch.Tensor) -> None:
         self._missing -= 1
         if self._missing == 0 and self._gradients:
@@ -649,6 +651,7 @@ class Watch:
                 output.register_hook(lambda _: self.move_to(block))
                 break
 
+    @hidden_from_dynamo(_HIDDEN)
     def _end_head(self) -> None:
         if not self._going or self._block <= self._chain.length:
             return
@@ -659,6 +662,7 @@ class Watch:
         self._block = self._chain.length
         queue_callback(self.end)
 
+    @hidden_from_dynamo(_HIDDEN)
     def move_to(self, block: int) -> None:
         """The block is needed: the backwards of those behind it have ended."""
         if not self._going or not self._gradients:
@@ -672,6 +676,7 @@ class Watch:
             self._block = block
             self._held = self._device.current_bytes() - self._grown
 
+    @hidden_from_dynamo(_HIDDEN)
     def end(self) -> None:
         """The backward has ended."""
         if self._going:
@@ -681,6 +686,7 @@ class Watch:
             self._book.was_watched = self._book.was_watched or self._planned
             self._chain.step_measured(self._book, self._peak, self._device.now_ns() - self._begun_ns, self._planned)
 
+    @hidden_from_dynamo(_HIDDEN)
     def accumulated(self, parameter: torch.Tensor, size_bytes: int) -> None:
         """The parameter's gradient is whole, and is added to what was there; the first time it is what is there."""
         if self._going and self._fresh.pop(id(parameter), False):

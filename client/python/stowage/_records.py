@@ -102,7 +102,8 @@ def _told(value: Any, deepest: int) -> Any:
         return value.__module__, value.__qualname__
     own = getattr(value, "own", None)
     if type(value).__name__ == "PlannedForward":
-        return None if own is None else _told(own, 0)
+        how = None if own is None else _told(own, 0)
+        return how if value.compiler is None else (how, _told(value.compiler, _DEEPEST))
     name = type(value).__qualname__
     if deepest == 0 or isinstance(value, (torch.dtype, torch.device)):
         return name, str(value) if isinstance(value, (torch.dtype, torch.device)) else ""

@@ -19,18 +19,19 @@ from stowage import _steps
 from stowage._device import Device, RandomState
 from stowage._sharding import gathered
 from stowage._steps import START, Step
-from stowage._versions import default_device, enter_task, flatten, leaves_of, placed, storage_id
+from stowage._versions import default_device, enter_task, flatten, hidden_from_dynamo, leaves_of, placed, storage_id
 from stowage.errors import ExecutionError
 
 if TYPE_CHECKING:
     from stowage._book import Book
-    from stowage._chain import Chain
+    from stowage._chain import Chain, _Buffer
     from stowage._measuring import Watch
 
 Kept = Tuple[torch.Tensor, int]  # a detached tensor, and the version that is to be read
 Activation = Dict[int, Kept]  # a block's outputs by their place among its leaves
 Meta = Tuple[torch.Size, torch.dtype, torch.device]
 saved_tensors_hooks = torch.autograd.graph.saved_tensors_hooks
+_HIDDEN = "stowage brings back a saved tensor"
 
 
 class _Plain(NamedTuple):
@@ -150,6 +151,7 @@ class Call:
         "shapes",
         "is_known",
         "objects",
+        "others",
     )
 
     def __init__(self, function: Callable[..., Any], module: torch.nn.Module, device: Device) -> None:
@@ -168,6 +170,7 @@ class Call:
         self.shapes: Tuple[Any, ...] = ()  # of the arguments, as shape_of has them
         self.is_known = True  # what it takes
         self.objects: List[_Held] = []
+        self.others: List[_Buffer] = []  # that no recompute restores
 
     def build(self, block: int, activation: Activation) -> Tuple[Any, Any]:
         """The arguments anew, with gradients that go nowhere."""
@@ -543,6 +546,7 @@ class Run:
 
     def _run_again(self, block: int, call: Call, activation: Activation, fills: bool, keep: bool, gap: bool) -> Any:
         call.check(block)
+        self.chain.check_same(block, call)
         self.chain.count_recompute(block)
         args, kwargs = call.build(block, activation)
         with self.chain.inside(), gathered(call.module), restored(call), torch.enable_grad():
@@ -628,6 +632,7 @@ class Run:
 
         def again(call: Call, activation: Activation) -> None:
             call.check(slot.block)
+            self.chain.check_same(slot.block, call)
             args, kwargs = call.build(slot.block, activation)
             with self.chain.inside(), gathered(call.module), restored(call), torch.enable_grad():
                 with saved_tensors_hooks(lambda t: found.append(t.detach()), _no_unpack):
@@ -676,12 +681,14 @@ class _End:
     def __init__(self, run: Run) -> None:
         self._run = weakref.ref(run)
 
+    @hidden_from_dynamo(_HIDDEN)
     def __call__(self) -> None:
         run = self._run()
         if run is not None:
             run.end_of_task()
 
 
+@hidden_from_dynamo(_HIDDEN)
 def unpack(slot: Slot) -> torch.Tensor:
     """The engine's way back from a slot to its tensor."""
     run = slot.run

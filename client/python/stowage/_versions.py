@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, ContextManager, List, NamedTuple, Optional, Tuple
+import sys
+from typing import Any, Callable, ContextManager, List, NamedTuple, Optional, Tuple, TypeVar
 
 import torch
+from torch.autograd import forward_ad
 from torch.utils import _pytree as pytree
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 Task = Any  # what tells one backward of the engine from another
 
 _task_id: Any = getattr(torch._C, "_current_graph_task_id", None)
@@ -177,6 +180,117 @@ def _take_modes() -> List[Any]:
 def _put_modes(modes: List[Any]) -> None:
     for mode in reversed(modes):
         torch._C._push_on_torch_function_stack(mode)
+
+
+_interpreter: Any = getattr(getattr(torch._C, "_functorch", None), "peek_interpreter_stack", None)
+
+
+def is_transformed() -> bool:
+    """Whether a transform of torch.func or forward-mode AD is at work, for which saved tensors are not all that there is."""
+    if forward_ad._current_level >= 0:
+        return True
+    return _interpreter() is not None if _interpreter is not None else _is_transformed_by_functorch()
+
+
+def _is_transformed_by_functorch() -> bool:
+    """Of PyTorch 1.13, which has it beside."""
+    if "functorch" not in sys.modules:
+        return False
+    try:
+        torch._C._functorch.current_level()
+    except (AttributeError, RuntimeError):
+        return False
+    return True
+
+
+swaps_by_class = not hasattr(torch, "func")  # what functional_call puts in is then no entry of a module
+
+
+def is_functional_call() -> bool:
+    """Whether this is called within torch.func.functional_call, which puts other tensors into modules meanwhile."""
+    frame: Any = sys._getframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "torch.nn.utils.stateless":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def hidden_from_dynamo(words: str) -> Callable[[Function], Function]:
+    """Has torch.compile and compiled autograd run a function as it is, and all that it calls. What that calls may be compiled
+    by itself. Costs a call nothing, and imports nothing. ``words``: why, for a compilation that wants a whole graph."""
+
+    def hide(function: Function) -> Function:
+        if not hasattr(torch, "compile"):
+            return function
+        frames = torch._C._dynamo.eval_frame
+        if not hasattr(frames, "set_code_exec_strategy"):  # before 2.7
+            disabled: Function = torch._disable_dynamo(function)
+            return disabled
+        skips = frames._FrameAction.SKIP
+        frames.set_code_exec_strategy(function.__code__, frames._FrameExecStrategy(skips, skips))
+        function._torchdynamo_disable = True  # type: ignore[attr-defined]
+        function._torchdynamo_disable_msg = words  # type: ignore[attr-defined]
+        return function
+
+    return hide
+
+
+def is_in_compiled() -> bool:
+    """Whether this is called, through what is hidden, by something that torch.compile has compiled."""
+    frame: Any = sys._getframe() if "torch._dynamo" in sys.modules else None
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "torch._dynamo.eval_frame":
+            context = frame.f_locals.get("self")
+            if hasattr(context, "callback"):
+                return callable(context.callback)
+        frame = frame.f_back
+    return False
+
+
+def compiler_of(compiled: Callable[..., Any]) -> Any:
+    """What torch.compile has compiled this with, which takes another function, too; None where that cannot be told."""
+    names = getattr(getattr(compiled, "__code__", None), "co_freevars", ())
+    cells = dict(zip(names, getattr(compiled, "__closure__", None) or ()))
+    context = cells["self"].cell_contents if "self" in cells else None
+    return context if callable(context) and callable(getattr(context, "callback", None)) else None
+
+
+_top_hooks: Any = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
+
+
+class unhooked:
+    """None of the caller's hooks for saved tensors, such as those of torch.utils.checkpoint, see what is saved meanwhile."""
+
+    __slots__ = ("_taken", "_own")
+
+    def __enter__(self) -> None:
+        self._taken: List[Any] = []
+        self._own: Optional[ContextManager[Any]] = None
+        if _top_hooks is None:  # nor does it say whether there are any
+            self._own = torch.autograd.graph.saved_tensors_hooks(_without_graph, _itself)
+            self._own.__enter__()
+            return
+        hooks = _top_hooks(False)
+        while hooks is not None:
+            self._taken.append(hooks)
+            torch._C._autograd._pop_saved_tensors_default_hooks()
+            hooks = _top_hooks(False)
+
+    def __exit__(self, *error: Any) -> None:
+        if self._own is not None:
+            self._own.__exit__(*error)
+        for hooks in reversed(self._taken):
+            torch._C._autograd._push_saved_tensors_default_hooks(*hooks)
+
+
+def _without_graph(tensor: torch.Tensor) -> torch.Tensor:
+    # A number of Python is none to what listens to operations.
+    return tensor if tensor.dim() == 0 and not tensor.requires_grad else tensor.detach()
+
+
+def _itself(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor
 
 
 _LEAVES = (torch.Tensor, int, float, bool, str, type(None))

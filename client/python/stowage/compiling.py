@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import warnings
 from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
 
@@ -18,16 +19,17 @@ from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.debugging import boxed_nop
 from torch._functorch import partitioners
+from torch._inductor import config as inductor_config
 from torch._inductor.custom_graph_pass import CustomPartitionerFn
 
 from stowage._emission import PlannedGraph
-from stowage._inductor import Inductor
+from stowage._inductor import Inductor, keeps_schedules
 from stowage._joint import JointGraph
 from stowage._joint_plans import JointPlans
 from stowage._op_costs import Times
-from stowage.errors import Infeasible, InvalidArgument
+from stowage.errors import FailedPrecondition, Infeasible, InvalidArgument
 from stowage.planning import Budget, Plan, Profile, __version__
-from stowage.wrapping import Service, _service_of
+from stowage.wrapping import Service, Training, _service_of
 
 _NEAR = 16  # plans that are tried one after the other, before those are left out that take more than the budget allows
 
@@ -67,7 +69,8 @@ class Partitioner(CustomPartitionerFn):  # type: ignore[misc]
     which says what that means; "least" is always of this process. The key is of the graph, the same in all processes and
     ranks: times and workspaces are not in it, and what this process measures decides whether a cached plan holds here.
 
-    Under inductor by itself, it plans what ops take one by one; fused kernels hold more at once. ``stowage.compile`` has
+    Under inductor by itself, it plans what ops take one by one; fused kernels hold more at once, and inductor's schedule may
+    take more than the budget: up to twice as much was measured, which is said once, as a warning. ``stowage.compile`` has
     inductor keep to the budget.
 
     ``planned`` has, for each graph, what became of it; not of graphs that torch.compile takes from its cache on disk.
@@ -87,6 +90,7 @@ class Partitioner(CustomPartitionerFn):  # type: ignore[misc]
         self._plans: Dict[str, JointPlans] = {}  # by key
         self._reserves: Dict[str, int] = {}  # bytes by key
         self._last: Optional[PlannedGraph] = None
+        self._has_warned = False
 
     def __call__(
         self,
@@ -98,6 +102,10 @@ class Partitioner(CustomPartitionerFn):  # type: ignore[misc]
         **_: Any,
     ) -> Tuple[fx.GraphModule, fx.GraphModule]:
         _refuse_symbols(gm)
+        if inductor_config.custom_partitioner_fn is self and not keeps_schedules() and not self._has_warned:
+            self._has_warned = True
+            words = "inductor by itself fuses what a plan has at different times, and may take more than the budget"
+            warnings.warn(f"stowage: {words}: stowage.compile(model, budget) has it keep to it", stacklevel=2)
         gm.graph.eliminate_dead_code()
         joint = JointGraph(gm, num_fwd_outputs, self.times)
         profile = joint.profile("joint graph", self.times)
@@ -210,8 +218,9 @@ def compile(
 
     The compiled model's ``stowage`` is the Partitioner, whose ``planned`` fills as graphs are compiled.
 
-    Raises InvalidArgument for another backend and for ``dynamic``, FailedPrecondition on a PyTorch before 2.11. The first call
-    raises what torch.compile raises where a model breaks into several graphs (torch._dynamo.exc.Unsupported).
+    Raises InvalidArgument for another backend and for ``dynamic``, FailedPrecondition for a model that is wrapped, and on a
+    PyTorch before 2.11. The first call raises what torch.compile raises where a model breaks into several graphs
+    (torch._dynamo.exc.Unsupported).
 
     >>> import stowage, torch
     >>> model = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh()) for _ in range(8)])
@@ -225,6 +234,8 @@ def compile(
         raise InvalidArgument("dynamic: must be left out: each shape of batch is compiled, and planned, by itself")
     if isinstance(budget, Partitioner) and server is not None:
         raise InvalidArgument("server: must be the Partitioner's")
+    if isinstance(getattr(model, "stowage", None), Training):
+        raise FailedPrecondition("the model is wrapped, and trains by another plan: unwrap it first")
     partitioner = budget if isinstance(budget, Partitioner) else Partitioner(budget, server=server)
     if backend == "inductor":
         compiled = torch.compile(model, dynamic=False, fullgraph=fullgraph, backend=Inductor(partitioner, options))

@@ -200,11 +200,8 @@ class Training:
         for reference in self._blocks:
             block = reference()
             planned = None if block is None else block.__dict__.get("forward")
-            if block is None or not isinstance(planned, PlannedForward):
-                continue
-            del block.__dict__["forward"]
-            if planned.own is not None:
-                block.__dict__["forward"] = planned.own
+            if isinstance(planned, PlannedForward):
+                planned.take_out()
 
     def __deepcopy__(self, memo: Dict[int, Any]) -> None:
         return None  # a copy is plain
@@ -278,8 +275,13 @@ def wrap(
     Where the first step by that plan takes more than its plan says, runs out of memory or changes other buffers, or nothing
     fits by those costs, each block is measured.
 
-    Raises InvalidArgument for blocks that cannot be planned, FailedPrecondition for a model that is wrapped already and
-    where nothing counts the bytes of tensors. The second step raises Infeasible, with ``least_bytes``, where nothing fits.
+    Blocks that are compiled, by ``block.compile()`` or ``torch.compile(block)``, before the model is wrapped run compiled, and
+    planned. Around a wrapped model torch.compile compiles what is beside the blocks alone, which is said once. Forwards under
+    the transforms of torch.func, forward-mode AD or a functional_call with other parameters are plain, said once.
+
+    Raises InvalidArgument for blocks that cannot be planned, FailedPrecondition for a model that is wrapped already or one of
+    stowage.compile, and where nothing counts the bytes of tensors. The second step raises Infeasible, with ``least_bytes``,
+    where nothing fits.
 
     >>> import stowage, torch
     >>> blocks = [torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh()) for _ in range(8)]
@@ -300,7 +302,7 @@ def wrap(
     find_ranks = functools.partial(_ranks_of, weakref.ref(model), process_group)
     chain = Chain(model, stacks, device, memory, host_bytes, _service_of(server), records, find_ranks)
     for block in {id(block): block for block in found}.values():
-        block.__dict__["forward"] = PlannedForward(chain, block)
+        PlannedForward(chain, block).put_in()
     model.__dict__["stowage"] = Training(chain, found)
     return model
 
@@ -399,6 +401,8 @@ def _check(model: torch.nn.Module, blocks: Sequence[torch.nn.Module]) -> Device:
     """What the blocks run on."""
     if isinstance(model.__dict__.get("stowage"), Training):
         raise FailedPrecondition(f"this {type(model).__name__} is wrapped already: unwrap it first")
+    if model.__dict__.get("stowage") is not None:
+        raise FailedPrecondition("the model is one of stowage.compile, which plans all of it: wrap one that is not")
     if isinstance(model, torch.nn.DataParallel):
         raise InvalidArgument("the model is in nn.DataParallel, whose replicas cannot be planned: use DistributedDataParallel")
     if is_flattened(model):

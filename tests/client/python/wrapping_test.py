@@ -20,6 +20,8 @@ from networks import MODELS, ConvNorm, Decoder, InnerBackward, Lstm, Mlp, Scale,
 from schedules import general, random_schedule, recomputes
 from stowage import _device, _joint_version, _steps
 from torch import nn
+from torch.autograd import forward_ad
+from torch.utils.checkpoint import checkpoint
 
 torch.set_num_threads(1)
 
@@ -523,7 +525,75 @@ def frozen(model):
     return []
 
 
+def in_checkpoint(model, use_reentrant=False):
+    x = torch.full((3, 8), 0.4).requires_grad_()
+    checkpoint(lambda y: model(y.sin()) * 2, x, use_reentrant=use_reentrant).square().sum().backward()
+    return [x.grad]
+
+
+def in_reentrant_checkpoint(model):
+    return in_checkpoint(model, use_reentrant=True)
+
+
+def each_block_in_checkpoint(model):
+    x = torch.full((3, 8), 0.4).requires_grad_()
+    y = x
+    for block in model:
+        y = checkpoint(block, y, use_reentrant=False)
+    y.square().sum().backward()
+    return [x.grad]
+
+
+def saved_on_cpu(model):
+    x = torch.full((3, 8), 0.4).requires_grad_()
+    with torch.autograd.graph.save_on_cpu():
+        loss = model(x.sin()).square().sum()
+        loss.backward()
+    return [x.grad]
+
+
+def backward_in_a_hook(model):
+    """Of another forward, while the third block's backward is yet to come."""
+    x, a, seen = torch.full((3, 8), 0.4).requires_grad_(), torch.full((3, 8), 0.3).requires_grad_(), []
+    other = model(a).square().sum()
+    handle = model[2].register_forward_hook(lambda _, __, out: seen.append(out))
+    y = model(x)
+    handle.remove()
+    seen[0].register_hook(lambda _: other.backward())
+    y.square().sum().backward()
+    return [x.grad, a.grad]
+
+
+def step_in_a_hook(model):
+    x, a, seen = torch.full((3, 8), 0.4).requires_grad_(), torch.full((3, 8), 0.3).requires_grad_(), []
+    handle = model[2].register_forward_hook(lambda _, __, out: seen.append(out))
+    y = model(x)
+    handle.remove()
+
+    def step(_):
+        with torch.enable_grad():
+            model(a).square().sum().backward()
+
+    seen[0].register_hook(step)
+    y.square().sum().backward()
+    return [x.grad, a.grad]
+
+
+def under_anomaly_mode(model):
+    x = torch.full((3, 8), 0.4).requires_grad_()
+    with torch.autograd.detect_anomaly():
+        model(x).square().sum().backward()
+    return [x.grad]
+
+
 USES = [
+    in_checkpoint,
+    in_reentrant_checkpoint,
+    each_block_in_checkpoint,
+    saved_on_cpu,
+    backward_in_a_hook,
+    step_in_a_hook,
+    under_anomaly_mode,
     retained,
     double,
     interleaved,
@@ -539,14 +609,32 @@ USES = [
 
 
 @pytest.mark.parametrize("use", USES, ids=lambda use: use.__name__)
+@pytest.mark.filterwarnings("ignore:Anomaly Detection", "ignore:stowage. Mlp was called out of order")
 def test_uses_of_a_forward(use):
     torch.manual_seed(5)
     plain = nn.Sequential(*[Mlp(8) for _ in range(5)])
-    model = profiled(plain, use)
+    step = step_on(torch.full((3, 8), 0.2))
+    model = profiled(plain, use if use is not each_block_in_checkpoint else step)
     for seed in range(16):
         follow(model, random_schedule(5, seed))
         assert_equal(outcome(model, use), outcome(plain, use))
     assert not [run for run in model.stowage._chain.runs if any(run.activations.values())]
+    assert_equal(outcome(model, step), outcome(plain, step))
+
+
+def test_a_wrapped_model_in_checkpoint_leaves_nothing_behind():
+    from stowage import _torch
+
+    torch.manual_seed(0)
+    for use in (in_checkpoint, in_reentrant_checkpoint, saved_on_cpu, backward_in_a_hook, step_in_a_hook):
+        model = profiled(nn.Sequential(*[Mlp(8) for _ in range(4)]), step_on(torch.ones(3, 8)), "least")
+        gc.collect()
+        gc.disable()
+        try:
+            held = [outcome(model, use) and _torch.current_bytes() for _ in range(8)]
+        finally:
+            gc.enable()
+        assert len(set(held[3:])) == 1, use
 
 
 def test_a_second_backward_without_retain_graph_is_pytorchs_error():
@@ -638,6 +726,121 @@ def test_another_mode_between_forward_and_backward():
     model.eval()
     with pytest.raises(RuntimeError, match="block 3: train"):
         y.sum().backward()
+
+
+def test_parameters_and_buffers_put_in_between_forward_and_backward():
+    model = planned_once()
+    y = model(torch.ones(2, 8))
+    replaced_parameters(model)
+    with pytest.raises(RuntimeError, match="block 3 .*has other parameters now than in its forward"):
+        y.sum().backward()
+    torch.manual_seed(6)
+    plain = nn.Sequential(*[WeightOnly(8) for _ in range(3)])
+    model = profiled(plain, step_on(torch.ones(2, 8)))
+    follow(model, _steps.each_block(3))
+    y = model(torch.ones(2, 8))
+    model[2].scale = model[2].scale * 2
+    with pytest.raises(RuntimeError, match="block 3 .*has another buffer scale now"):
+        y.sum().backward()
+    model[2].scale = model[2].scale / 2
+    assert_equal(outcome(model, step_on(torch.ones(2, 8))), outcome(plain, step_on(torch.ones(2, 8))))
+
+
+# Other ways to take gradients: what cannot be planned is plain training, and said once.
+
+
+def under_functional_call(model, kind=torch.Tensor):
+    call = torch.func.functional_call if hasattr(torch, "func") else torch.nn.utils.stateless.functional_call
+    others = {name: kind(p.detach() * 0.5).requires_grad_() for name, p in model.named_parameters()}
+    loss = call(model, others, (torch.full((3, 8), 0.4),)).square().sum()
+    loss.backward()
+    return [loss, *(p.grad for p in others.values())]
+
+
+def under_functional_call_with_parameters(model):
+    return under_functional_call(model, nn.Parameter)
+
+
+def under_forward_mode(model):
+    x = torch.full((3, 8), 0.4)
+    with forward_ad.dual_level():
+        out = model(forward_ad.make_dual(x, torch.ones_like(x)))
+        return list(forward_ad.unpack_dual(out))
+
+
+def under_forward_over_reverse(model):
+    x = torch.full((3, 8), 0.4)
+    with forward_ad.dual_level():
+        loss = model(forward_ad.make_dual(x, torch.ones_like(x))).square().sum()
+        gradients = torch.autograd.grad(loss, list(model.parameters()))
+        return [part for g in gradients for part in forward_ad.unpack_dual(g) if part is not None]
+
+
+def under_grad(model):
+    own = {name: p.detach().clone() for name, p in model.named_parameters()}
+    x = torch.full((3, 8), 0.4)
+    return list(torch.func.grad(lambda p: torch.func.functional_call(model, p, (x,)).square().sum())(own).values())
+
+
+def under_grad_of_the_input(model):
+    return [torch.func.grad(lambda x: model(x).square().sum())(torch.full((3, 8), 0.4))]
+
+
+def under_vmap(model):
+    out = torch.func.vmap(model, randomness="different")(torch.full((3, 2, 8), 0.4))
+    out.square().sum().backward()
+    return [out]
+
+
+def under_jvp(model):
+    x = torch.full((3, 8), 0.4)
+    return list(torch.func.jvp(model, (x,), (torch.ones_like(x),)))
+
+
+OF_TORCH_FUNC = [under_grad, under_grad_of_the_input, under_vmap, under_jvp]
+LEFT_ALONE = [
+    under_functional_call,
+    under_functional_call_with_parameters,
+    under_forward_mode,
+    under_forward_over_reverse,
+    *OF_TORCH_FUNC,
+]
+_needs_func = pytest.mark.skipif(not hasattr(torch, "func"), reason="PyTorch before 2.0 has no torch.func")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [pytest.param(use, marks=[_needs_func] if use in OF_TORCH_FUNC else [], id=use.__name__) for use in LEFT_ALONE],
+)
+def test_what_is_left_alone_is_plain_training_and_said_once(use):
+    torch.manual_seed(5)
+    plain = nn.Sequential(*[Mlp(8) for _ in range(5)])
+    step = step_on(torch.full((3, 8), 0.2))
+    model = profiled(plain, step, "least")
+    with pytest.warns(UserWarning, match="not planned"):
+        assert_equal(outcome(model, use), outcome(plain, use))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_equal(outcome(model, use), outcome(plain, use))
+        for _ in range(2):
+            assert_equal(outcome(model, step), outcome(plain, step))
+    assert len(model.stowage.notes) == 1 and len(model.stowage._chain.books) == 1  # nothing is measured anew
+    assert sum(model.stowage.recomputed) == model.stowage.plan.recomputed_forwards > 0
+
+
+@_needs_func
+def test_a_block_alone_under_a_transform_is_refused():
+    torch.manual_seed(5)
+    plain = nn.Sequential(*[Mlp(8) for _ in range(5)])
+    step = step_on(torch.full((3, 8), 0.2))
+    model = profiled(plain, step, "least")
+    y = model[0](torch.full((3, 8), 0.4))
+    for transformed in (torch.func.vmap(model[1], randomness="different"), torch.func.grad(lambda t: model[1](t).sum())):
+        y = model[0](torch.full((3, 8), 0.4))
+        with pytest.raises(stowage.ExecutionError, match="block 2 is called within a transform"):
+            transformed(y)
+    del y
+    assert_equal(outcome(model, step), outcome(plain, step))
 
 
 class Adapter(nn.Module):
