@@ -101,8 +101,9 @@ def test_models(make, budget):
     assert all("caches of keys" in note for note in training.notes)
     assert not training.kept and sum(training.recomputed) == plan.recomputed_forwards > 0
     assert training.measured_peak_bytes <= plan.peak_bytes <= plan.budget_bytes < plan.store_all_peak_bytes
-    # Of a block that is kept the plan has the output, which no graph may hold: here up to a tenth.
-    assert training.measured_peak_bytes >= (0.9 if budget.endswith("%") else 0.95) * plan.peak_bytes
+    # Of a block that is kept the plan has the output, which no graph may hold, and of two stacks what is between them: here up
+    # to a tenth.
+    assert training.measured_peak_bytes >= 0.9 * plan.peak_bytes
 
 
 @needs("transformers")

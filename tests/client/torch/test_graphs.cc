@@ -130,7 +130,13 @@ TestGraph Decoder(c10::Device device) {
 
 TestGraph MakeTestGraph(const std::string& name, c10::Device device) {
   torch::manual_seed(1);
-  if (name == "mixed") return Mixed();
+  if (name == "mixed") {
+    TestGraph mixed = Mixed();
+    // A gradient that several readers make is counted whole from the first of them on. Of "square" the first is a sum's, which
+    // takes four bytes until the others are added.
+    mixed.over_predicted = Bytes(24576) + kScalars;
+    return mixed;
+  }
   if (name == "grad_kernels") return GradKernelsGraph();
   if (name == "decoder") return Decoder(device);
   return FromImages(name, name == "resnet18" ? 96 : 16, device);
@@ -232,8 +238,7 @@ StepReport GraphTraining::ExpectLikePlain(const Graph& graph, const Schedule& sc
   EXPECT_LE(report->host_peak, predicted.host_peak);
   // Elsewhere plans count whole blocks.
   if (device_.exact) {
-    EXPECT_GE(static_cast<double>(report->peak.value()),
-              0.99 * static_cast<double>(predicted.peak.value()));
+    EXPECT_GE(report->peak + graph_.over_predicted, predicted.peak);
     EXPECT_GE(report->offloaded, predicted.offloaded);
     EXPECT_GE(report->prefetched, predicted.prefetched);
     EXPECT_GE(report->host_peak, predicted.host_peak);

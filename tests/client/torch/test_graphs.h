@@ -21,10 +21,14 @@
 
 namespace stowage {
 
+inline constexpr Bytes kScalars = Bytes(64);
+
 struct TestGraph {
   GraphModel model;
   std::vector<at::Tensor> inputs;
   Tensors target;  // or several
+  // What of a predicted peak its steps may not take: scalars at least, each in a block of its own.
+  Bytes over_predicted = kScalars;
 };
 
 // "mixed": two inputs, two losses, a view, ops in place, a tensor with three readers, one read twice by
