@@ -175,29 +175,59 @@ def read_pytest(lines):
     return tests
 
 
+def parts_of(text):
+    """What ctest's own log has of each entry, by its name."""
+    parts = re.split(r"^\d+/\d+ Test: ", text, flags=re.M)[1:]
+    return {part.split("\n", 1)[0].strip(): part for part in parts}
+
+
+def ended_well(part):
+    return bool(re.search(r"^Test (Passed|Skipped)\.?$", part, re.M))
+
+
+def joined(parts):
+    """A log of these, as parts_of reads it."""
+    return "".join(f"1/{len(parts)} Test: {part.rstrip()}\n" for part in parts.values())
+
+
 def read_log(text):
     """What ctest's own log says of the tests in C++ and in Python, each: programs, tests passed, {reason: [test that was skipped]},
     [test or program that failed]."""
     kinds = {kind: {"programs": 0, "passed": 0, "skipped": {}, "failed": []} for kind in KINDS}
-    for part in re.split(r"^\d+/\d+ Test: ", text, flags=re.M)[1:]:
+    for name, part in parts_of(text).items():
         lines = part.split("\n")
-        name = lines[0].strip()
         by_pytest = " -m pytest " in f"{lines[1]} ".replace('"', "")
         counts = kinds["python" if by_pytest else "cpp"]
         tests = read_pytest(lines) if by_pytest else read_gtest(lines)
-        ended_well = re.search(r"^Test (Passed|Skipped)\.?$", part, re.M)
         counts["programs"] += 1
-        counts["passed"] += sum(end == "OK" for end, _, _ in tests) if tests else bool(ended_well)
+        counts["passed"] += sum(end == "OK" for end, _, _ in tests) if tests else ended_well(part)
         for _, test, why in (each for each in tests if each[0] == "SKIPPED"):
             counts["skipped"].setdefault(why, set()).add(test)
         faults = [f"{name}: {test}" for end, test, _ in tests if end == "FAILED"]
-        counts["failed"] += faults if faults or ended_well else [name]
+        counts["failed"] += faults if faults or ended_well(part) else [name]
     for counts in kinds.values():
         counts["skipped"] = {why: sorted(names) for why, names in counts["skipped"].items()}
     return kinds
 
 
-def measure(name, kinds, only):
+def run(log, folder, kinds, only, kept, again):
+    """What read_log says of these tests. Their log is `kept`; with `again` those of them that failed run, and the others' part is the kept one."""
+    before = parts_of(kept.read_text(errors="replace")) if again and kept.exists() else {}
+    of_kinds = {"python": ["-R", "^python_"], "cpp": ["-E", "^python_"]}
+    chosen = ["-R", only] if only else of_kinds[kinds[0]] if len(kinds) == 1 else []
+    if again:
+        failed = [re.escape(name) for name, part in before.items() if not ended_well(part)]
+        if not failed:
+            raise Failure("no test is known to have failed")
+        chosen = ["-R", f"^({'|'.join(failed)})$"]
+    call(log, "ctest", "--test-dir", folder, "--output-on-failure", "--timeout", "600", "--parallel", os.cpu_count(), *chosen)
+    text = joined({**before, **parts_of((folder / "Testing/Temporary/LastTest.log").read_text(errors="replace"))})
+    if not only:
+        kept.write_text(text)
+    return read_log(text)
+
+
+def measure(name, kinds, of, only, again):
     """{"torch": its version, "cuda": of its CUDA, a kind: what read_log says of it, or "failure": what could not be done},
     what is said of the machine."""
     log = FOLDER / f"{name}.log"
@@ -210,11 +240,8 @@ def measure(name, kinds, only):
         machine = describe(version.build)
         if not version.compile():
             raise Failure("does not compile")
-        tests = version.build / "tests/client"
-        of_kinds = {"python": ["-R", "^python_"], "cpp": ["-E", "^python_"]}
-        chosen = ["-R", only] if only else of_kinds[kinds[0]] if len(kinds) == 1 else []
-        call(log, "ctest", "--test-dir", tests, "--output-on-failure", "--timeout", "600", "--parallel", os.cpu_count(), *chosen)
-        found = read_log((tests / "Testing/Temporary/LastTest.log").read_text(errors="replace"))
+        kept = FOLDER / f"{name}.{'-'.join(kinds)}.{'-'.join(of[kind]['sources'] for kind in kinds)}.ctest"
+        found = run(log, version.build / "tests/client", kinds, only, kept, again)
         result.update({kind: found[kind] for kind in kinds})
     except Failure as failure:
         result["failure"] = str(failure)
@@ -322,6 +349,7 @@ def main():
     parser.add_argument("versions", nargs="*", metavar="VERSION", help=f"default: {' '.join(VERSIONS)}")
     parser.add_argument("--python", action="store_true", help="the tests in Python alone: of a change to client/python")
     parser.add_argument("--cpp", action="store_true", help="the tests in C++ alone")
+    parser.add_argument("--failed", action="store_true", help="what failed when the same sources ran, alone; with the same --python or --cpp")
     parser.add_argument("--only", default="", metavar="REGEX", help="of ctest's entries those; no page is written")
     arguments = parser.parse_args()
     chosen = arguments.versions or VERSIONS
@@ -335,7 +363,7 @@ def main():
     failed = False
     for name in chosen:
         print(f"== {name}: build/versions/{name}.log", flush=True)
-        result, machine = measure(name, kinds, arguments.only)
+        result, machine = measure(name, kinds, of, arguments.only, arguments.failed)
         data = json.loads(DATA.read_text()) if DATA.exists() else {"machine": {}, "versions": {}}
         data = with_result(data, result, kinds, of, name)
         data["machine"] = machine or data["machine"]

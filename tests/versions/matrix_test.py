@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """What matrix.py reads of ctest's log, and what the page says of it."""
 import json
+import os
+import pathlib
+import tempfile
 
 import matrix
 
@@ -98,6 +101,41 @@ def check_log():
                    "python_crash_test"]}, result
 
 
+CTEST = """#!/bin/sh
+echo "$*" >> asked
+cp answer "$2/Testing/Temporary/LastTest.log"
+"""
+
+
+def check_failed():
+    """What failed runs again alone, and the rest is what ran before; a log of nothing that failed runs nothing."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, path = pathlib.Path(name), os.environ["PATH"]
+        (folder / "build/Testing/Temporary").mkdir(parents=True)
+        (folder / "ctest").write_text(CTEST)
+        (folder / "ctest").chmod(0o755)
+        root, matrix.ROOT, os.environ["PATH"] = matrix.ROOT, folder, f"{folder}:{path}"  # programs are called in the root
+        try:
+            run = lambda again: matrix.run(folder / "log", folder / "build", ["cpp"], "", folder / "kept", again)  # noqa: E731
+            (folder / "answer").write_text(LOG)
+            assert run(False) == matrix.read_log(LOG)
+            mended = LOG[LOG.index("2/4 Testing: graph_test"):LOG.index("4/4 Testing")].replace("  FAILED  ", "       OK ").replace(', where GetParam() = "cpu"', "")
+            (folder / "answer").write_text(mended.replace("Test Failed.", "Test Passed."))
+            expected = matrix.read_log(LOG)["cpp"]
+            assert run(True)["cpp"] == {**expected, "passed": 3 + 2, "failed": []}
+            asked = (folder / "asked").read_text().splitlines()
+            assert "-E ^python_" in asked[0]
+            assert "-R ^(graph_test|crash_test|python_front_test|python_crash_test)$" in asked[1], asked[1]
+            (folder / "kept").unlink()
+            try:
+                run(True)
+                raise AssertionError("ran what nobody knows")
+            except matrix.Failure:
+                pass
+        finally:
+            matrix.ROOT, os.environ["PATH"] = root, path
+
+
 OF = {"commit": "abc", "sources": "123", "date": "2026-11-25 09:20 UTC"}
 
 
@@ -165,6 +203,7 @@ def check_committed_page():
 
 
 check_log()
+check_failed()
 check_page()
 check_outdated()
 check_committed_page()
