@@ -20,8 +20,9 @@ struct RandomState {
 };
 
 bool operator==(const RandomState& a, const RandomState& b) {  // by field: a pod has padding
-  return a.engine.seed_ == b.engine.seed_ && a.engine.left_ == b.engine.left_ && a.engine.seeded_ == b.engine.seeded_ &&
-         a.engine.next_ == b.engine.next_ && a.engine.state_ == b.engine.state_ && a.next_float == b.next_float &&
+  return a.engine.seed_ == b.engine.seed_ && a.engine.left_ == b.engine.left_ &&
+         a.engine.seeded_ == b.engine.seeded_ && a.engine.next_ == b.engine.next_ &&
+         a.engine.state_ == b.engine.state_ && a.next_float == b.next_float &&
          a.next_double == b.next_double;
 }
 
@@ -32,7 +33,8 @@ SharedState TakeRandomState(SharedState before) {
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   const std::lock_guard lock(generator.mutex());
   auto* impl = generator.get<at::CPUGeneratorImpl>();
-  RandomState now{impl->engine().data(), impl->next_float_normal_sample(), impl->next_double_normal_sample()};
+  RandomState now{impl->engine().data(), impl->next_float_normal_sample(),
+                  impl->next_double_normal_sample()};
   return before != nullptr && *before == now ? before : std::make_shared<RandomState>(now);
 }
 
