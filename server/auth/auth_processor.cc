@@ -40,6 +40,7 @@ grpc::Status AuthProcessor::Process(const InputMetadata& metadata, grpc::AuthCon
     metrics_->RpcStarted(*rpc);
     metrics_->RpcHandled(*rpc, grpc::UNAUTHENTICATED, 0);
   }
+  // gRPC 1.51 does not say here where a call comes from, neither in its metadata nor in the context.
   log_->Write(LogLevel::kWarning, "refused", [&](LogLine* line) {
     line->Add("method", std::string(rpc ? ToString(*rpc) : "unknown")).Add("reason", reason);
   });

@@ -30,9 +30,11 @@ Log::~Log() {
   writer_.join();
 }
 
-void Log::Write(LogLevel level, const char* event, const std::function<void(LogLine*)>& fill) {
+void Log::Write(LogLevel level, const char* event, const std::function<void(LogLine*)>& fill,
+                int kind) {
   if (level < least_) return;
-  const std::optional<int64_t> kept_back = limiter_.Admit(level, event, LogLimiter::Clock::now());
+  const std::optional<int64_t> kept_back =
+      limiter_.Admit(level, event, kind, LogLimiter::Clock::now());
   if (!kept_back) return;  // the next line says how many
   LogLine line(level, event);
   if (fill) fill(&line);

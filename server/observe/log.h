@@ -25,7 +25,7 @@ class Log {
   // Called on the log's thread alone.
   using Sink = std::function<void(const std::string& text)>;
 
-  static constexpr int kLinesPerSecond = 100;  // of one event at one level
+  static constexpr int kLinesPerSecond = 100;  // of one event at one level, and of one kind
   static constexpr size_t kMostQueued = 4096;
 
   // Told how many lines the queue had no place for, on whichever thread would have written them; cheap.
@@ -38,8 +38,10 @@ class Log {
   // From now on lines of lower levels are not written.
   void SetLevel(LogLevel least) { least_ = least; }
 
-  // Adds what `fill` adds, if the line is going to be written at all.
-  void Write(LogLevel level, const char* event, const std::function<void(LogLine*)>& fill = {});
+  // Adds what `fill` adds, if the line is going to be written at all. A flood of lines of one kind of
+  // the event keeps none of another kind back.
+  void Write(LogLevel level, const char* event, const std::function<void(LogLine*)>& fill = {},
+             int kind = 0);
 
  private:
   void Work();

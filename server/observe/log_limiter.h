@@ -1,5 +1,5 @@
-// Keeps floods out of the log: of one event at one level so many lines a second, the rest counted
-// and told with the next line that passes. A token bucket each.
+// Keeps floods out of the log: of one event at one level, and of one kind of it, so many lines a
+// second, the rest counted and told with the next line of these that passes. A token bucket each.
 //
 // Thread-safe; O(log events) per call.
 #ifndef STOWAGE_SERVER_OBSERVE_LOG_LIMITER_H_
@@ -11,7 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <utility>
+#include <tuple>
 
 #include "server/observe/log_line.h"
 
@@ -25,8 +25,8 @@ class LogLimiter {
   explicit LogLimiter(int per_second) : per_second_(per_second) {}
 
   // How many lines were kept back since the last that passed; nothing: keep this one back, too.
-  // Event names are constants of the program, so their number is bounded.
-  std::optional<int64_t> Admit(LogLevel level, const char* event, Clock::time_point now);
+  // Event names are constants of the program, and so are the kinds of one: their number is bounded.
+  std::optional<int64_t> Admit(LogLevel level, const char* event, int kind, Clock::time_point now);
 
  private:
   struct Bucket {
@@ -37,7 +37,7 @@ class LogLimiter {
 
   const int per_second_;
   std::mutex mutex_;
-  std::map<std::pair<LogLevel, std::string>, Bucket> buckets_;
+  std::map<std::tuple<LogLevel, std::string, int>, Bucket> buckets_;
 };
 
 }  // namespace stowage

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "proto/codec/grpc_status.h"
 #include "server/entries/planning_error.h"
 #include "server/rpc/request_id.h"
@@ -54,6 +55,11 @@ std::shared_ptr<Span> SpanOf(Rpc rpc, const grpc::CallbackServerContext& context
   return std::make_shared<Span>(monitor.tracer, *parent, name.c_str(), SpanKind::kServer);
 }
 
+// The other end of the connection, say "ipv4:10.0.0.7:41022". gRPC escapes the brackets of IPv6.
+std::string PeerOf(const grpc::CallbackServerContext& context) {
+  return absl::StrReplaceAll(context.peer(), {{"%5B", "["}, {"%5D", "]"}});
+}
+
 // Of a call that ended with `code`: who is at fault decides.
 LogLevel LevelOf(grpc::StatusCode code) {
   switch (code) {
@@ -76,6 +82,7 @@ LogLevel LevelOf(grpc::StatusCode code) {
 RpcRecord::RpcRecord(Rpc rpc, grpc::CallbackServerContext* context, const RpcMonitor& monitor)
     : rpc_(rpc),
       monitor_(monitor),
+      context_(context),
       start_(std::chrono::steady_clock::now()),
       id_(RequestIdOf(context->client_metadata())),
       caller_(CallerOf(rpc, *context, monitor.authenticator)),
@@ -109,17 +116,20 @@ void RpcRecord::EndSpan(const grpc::Status& status) const {
 }
 
 void RpcRecord::LogCall(const grpc::Status& status, double seconds) const {
-  monitor_.log->Write(LevelOf(status.error_code()), "rpc", [&](LogLine* line) {
+  const auto fill = [&](LogLine* line) {
     line->Add("id", id_).Add("method", std::string(ToString(rpc_)));
     line->Add("code", int64_t{status.error_code()}).Add("ms", seconds * 1000);
     if (!status.ok()) line->Add("reason", GetReason(FromGrpcStatus(status)));
+    line->Add("peer", PeerOf(*context_));
     if (caller_.ok() && monitor_.authenticator != nullptr) {
       line->Add("caller", caller_->identity).Add("tenant", caller_->tenant);
     }
     if (!key_prefix_.empty()) line->Add("key", key_prefix_);
     if (source_[0] != '\0') line->Add("source", std::string(source_));
     if (span_) line->Add("trace", ToHex(span_->context().trace_id));
-  });
+  };
+  // Each code is a kind: neither calls that go well nor mere misses hide what fails otherwise.
+  monitor_.log->Write(LevelOf(status.error_code()), "rpc", fill, status.error_code());
 }
 
 }  // namespace stowage

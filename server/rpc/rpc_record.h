@@ -65,7 +65,8 @@ class RpcRecord {
   void SetKey(const PlanKey& key);
   void SetSource(const char* source) { source_ = source; }
 
-  // What the caller is told, counted and logged; of a share that is taken, whose it is. Call it once.
+  // What the caller is told, counted and logged; of a share that is taken, whose it is. Call it once, before
+  // gRPC is told that the call is finished.
   grpc::Status Handled(const absl::Status& status) const;
 
  private:
@@ -74,6 +75,8 @@ class RpcRecord {
 
   Rpc rpc_;
   RpcMonitor monitor_;
+  // gRPC's: there until Handled at least.
+  const grpc::CallbackServerContext* context_;
   std::chrono::steady_clock::time_point start_;
   std::string id_;
   absl::StatusOr<Caller> caller_;

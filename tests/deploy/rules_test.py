@@ -59,6 +59,24 @@ def check_resource(deploy, rules, yaml):
     print(f"prometheus_rule prints the {len(groups)} groups")
 
 
+def check_runbook_base(deploy, yaml):
+    """Where the pages are can be said; nothing else of the rules changes by it."""
+    def printed(*words):
+        done = subprocess.run([deploy / "monitoring" / "prometheus_rule", *words], capture_output=True, text=True)
+        return done.returncode, done.stdout
+
+    plain = printed("ml")[1]
+    for base in ("https://runbooks.example/stowage", "https://runbooks.example/stowage/"):
+        code, text = printed("ml", base)
+        assert code == 0 and text == plain.replace("runbook_url: ", "runbook_url: https://runbooks.example/stowage/"), base
+    urls = re.findall("runbook_url: (.*)", text)
+    assert urls and all(url.startswith("https://runbooks.example/stowage/server/operating.md#") for url in urls), urls
+    yaml.safe_load(text)
+    for wrong in ("runbooks.example", "https://runbooks.example/#x", "https://runbooks.example/a b"):
+        assert printed("ml", wrong) == (2, ""), wrong
+    print("runbooks have the URL that is said")
+
+
 def main():
     use_environment()
     need_programs("promtool")
@@ -74,6 +92,7 @@ def main():
     check_each_alert_is_tested(alerts, tests, yaml)
     check_runbook(alerts, deploy.parent)
     check_resource(deploy, rules, yaml)
+    check_runbook_base(deploy, yaml)
     print("passed")
 
 

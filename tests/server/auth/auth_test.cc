@@ -8,6 +8,7 @@
 namespace stowage::testing {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -228,6 +229,8 @@ TEST(AuthStart, TokensWorkOnALoopbackPort) {
   const grpc::Status status = fixture.Capabilities(kReaderToken, &response);
   EXPECT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(fixture.Capabilities("", &response).error_code(), grpc::UNAUTHENTICATED);
+  EXPECT_THAT(fixture.kept.Wait("\"peer\""),
+              ContainsRegex("\"event\":\"rpc\",.*\"peer\":\"ipv4:127\\.0\\.0\\.1:[0-9]+\""));
 }
 
 }  // namespace

@@ -64,16 +64,18 @@ TEST(Log, WritesInOrderFromItsLevelOnAndAllOfItAtItsEnd) {
 TEST(LogLimiter, AFloodOfOneEventIsKeptBackAndTold) {
   LogLimiter limiter(10);
   LogLimiter::Clock::time_point now{};
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(limiter.Admit(LogLevel::kInfo, "flood", now), 0);
-  for (int i = 0; i < 5; ++i) EXPECT_FALSE(limiter.Admit(LogLevel::kInfo, "flood", now));
-  // Other events and levels are not held up by it.
-  EXPECT_EQ(limiter.Admit(LogLevel::kError, "flood", now), 0);
-  EXPECT_EQ(limiter.Admit(LogLevel::kInfo, "other", now), 0);
+  const auto flood = [&] { return limiter.Admit(LogLevel::kInfo, "flood", 0, now); };
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(flood(), 0);
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(flood());
+  // Other events, levels and kinds are not held up by it, nor told how many it has lost.
+  EXPECT_EQ(limiter.Admit(LogLevel::kError, "flood", 0, now), 0);
+  EXPECT_EQ(limiter.Admit(LogLevel::kInfo, "other", 0, now), 0);
+  EXPECT_EQ(limiter.Admit(LogLevel::kInfo, "flood", 3, now), 0);
   now += milliseconds(150);
-  EXPECT_EQ(limiter.Admit(LogLevel::kInfo, "flood", now), 5);
-  EXPECT_FALSE(limiter.Admit(LogLevel::kInfo, "flood", now));
+  EXPECT_EQ(flood(), 5);
+  EXPECT_FALSE(flood());
   now += std::chrono::hours(1);
-  EXPECT_EQ(limiter.Admit(LogLevel::kInfo, "flood", now), 1);
+  EXPECT_EQ(flood(), 1);
 }
 
 TEST(Log, ASinkThatHangsMakesNobodyWaitAndLossesAreTold) {
@@ -121,6 +123,20 @@ TEST(Log, WhatIsKeptBackIsNotDropped) {
   }
   EXPECT_LT(written, 1000);
   EXPECT_EQ(dropped, 0);
+}
+
+TEST(Log, AFloodOfOneKindHidesNoLineOfAnother) {
+  int flood = 0, rare = 0;
+  {
+    Log log(LogLevel::kInfo, [&](const std::string& text) {
+      ++(text.find("rare") == std::string::npos ? flood : rare);
+    });
+    const auto fill = [](LogLine* line) { line->Add("which", std::string("rare")); };
+    for (int i = 0; i < 1000; ++i) log.Write(LogLevel::kInfo, "rpc");
+    for (int i = 0; i < 5; ++i) log.Write(LogLevel::kInfo, "rpc", fill, 3);
+  }
+  EXPECT_LT(flood, 1000);
+  EXPECT_EQ(rare, 5);
 }
 
 }  // namespace

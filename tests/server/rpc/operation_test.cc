@@ -52,15 +52,28 @@ TEST(CallLog, ACallIsOneLineWithoutSecrets) {
   const std::string text = fixture.kept.Wait("TOKEN_UNKNOWN");
   EXPECT_THAT(text, ContainsRegex("\"level\":\"info\",\"event\":\"rpc\",\"id\":\"[0-9a-f]{16}\","
                                   "\"method\":\"ComputePlan\",\"code\":0,\"ms\":[0-9.e-]+,"
+                                  "\"peer\":\"unix:[^\"]*\","
                                   "\"caller\":\"vision-jobs\",\"tenant\":\"vision\","
                                   "\"key\":\"[0-9a-f]{12}\",\"source\":\"solved\"\\}"));
   EXPECT_THAT(text, ContainsRegex("\"level\":\"warning\",\"event\":\"rpc\",.*\"code\":7,.*"
-                                  "\"reason\":\"ROLE_TOO_LOW\""));
+                                  "\"reason\":\"ROLE_TOO_LOW\",\"peer\":\"unix:"));
   EXPECT_THAT(text, HasSubstr("\"event\":\"refused\",\"method\":\"ComputePlan\","
                               "\"reason\":\"TOKEN_UNKNOWN\""));
   for (const char* secret : {kPlannerToken, kReaderToken, "a-token-of-nobody", "Bearer"}) {
     EXPECT_THAT(text, Not(HasSubstr(secret)));
   }
+}
+
+TEST(CallLog, AFloodOfCallsThatGoWellHidesNoneThatFails) {
+  CredentialFolder folder;
+  AuthFixture fixture(AuthFixture::WithTokens(folder.Write("tokens", TokenLines())));
+  v1::GetCapabilitiesResponse response;
+  for (int i = 0; i < 3 * Log::kLinesPerSecond; ++i) {
+    ASSERT_TRUE(fixture.Capabilities(kReaderToken, &response).ok());
+  }
+  // At the same level, "info".
+  EXPECT_EQ(fixture.Get(kReaderToken, v1::GetPlanRequest()).error_code(), grpc::INVALID_ARGUMENT);
+  EXPECT_THAT(fixture.kept.Wait("\"code\":3,"), HasSubstr("\"method\":\"GetPlan\",\"code\":3,"));
 }
 
 // An address that is gone is one where nobody gets a cached plan, either.
