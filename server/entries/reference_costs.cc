@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/numeric/int128.h"
+#include "server/entries/median.h"
 #include "server/entries/reports.h"
 #include "server/entries/step_pairs.h"
 
@@ -15,14 +16,6 @@ constexpr uint64_t kHeardWhenFull = 8;  // one new job in so many
 constexpr int64_t kLeastMove = 50;      // one part in so many
 
 using Costs = std::vector<const Instance*>;
-
-// The lower one of an even number. Never empty.
-template <class T>
-T Median(std::vector<T> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // The largest but one.
 template <class T>
@@ -43,7 +36,7 @@ Costs Agreeing(const std::vector<CostSample>& samples) {
   if (samples.empty()) return agreeing;
   std::vector<Nanos> totals;
   for (const CostSample& sample : samples) totals.push_back(IdealTime(sample.costs->problem()));
-  const Nanos median = Median(totals);
+  const Nanos median = LowerMedian(totals);
   for (size_t i = 0; i < samples.size(); ++i) {
     if (Agrees(totals[i], median)) agreeing.push_back(samples[i].costs.get());
   }
@@ -62,7 +55,7 @@ void SetStoppedRecompute(const std::vector<const Step*>& measured, Step* step) {
     times.push_back(sample->stopped_time());
     overheads.push_back(sample->stopped_overhead());
   }
-  step->recompute_saving_time = Median(std::move(times));
+  step->recompute_saving_time = LowerMedian(std::move(times));
   step->recompute_saving_overhead = UpperQuantile(std::move(overheads));
 }
 
@@ -75,7 +68,7 @@ void SetCosts(const std::vector<const Step*>& measured, Step* step) {
     return values;
   };
   for (Nanos Step::*time : {&Step::forward_time, &Step::backward_time}) {
-    step->*time = Median(all(time));
+    step->*time = LowerMedian(all(time));
   }
   for (Bytes Step::*overhead :
        {&Step::forward_saving_overhead, &Step::forward_overhead, &Step::backward_overhead}) {
@@ -122,7 +115,7 @@ CopyCost MedianCopy(const std::vector<CopyCost>& costs) {
     speeds.push_back(cost.bytes_per_second);
     latencies.push_back(cost.latency);
   }
-  return {Median(std::move(speeds)), Median(std::move(latencies))};
+  return {LowerMedian(std::move(speeds)), LowerMedian(std::move(latencies))};
 }
 
 std::optional<TransferModel> LinkOf(const Costs& samples) {
@@ -210,7 +203,8 @@ SampleVerdict JudgeSample(const PlanEntry& entry, const Instance& costs, uint64_
   if (agreeing.size() < kQuorum) return SampleVerdict::kNew;
   std::vector<Nanos> totals;
   for (const Instance* sample : agreeing) totals.push_back(IdealTime(sample->problem()));
-  return Agrees(total, Median(std::move(totals))) ? SampleVerdict::kNew : SampleVerdict::kOutlier;
+  return Agrees(total, LowerMedian(std::move(totals))) ? SampleVerdict::kNew
+                                                       : SampleVerdict::kOutlier;
 }
 
 std::optional<Instance> ReferenceOf(const std::vector<CostSample>& samples) {

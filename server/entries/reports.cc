@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/entries/median.h"
 #include "server/entries/reference_costs.h"
 #include "server/entries/revisions.h"
 
@@ -23,18 +24,11 @@ constexpr double kPeakDrift = 0.01;
 constexpr int kWarned = 2;  // voices over the budget
 constexpr int kAgreed = 2;  // voices that say what most jobs do
 
-// The lower one of an even number. Never empty.
-double Median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 bool IsFar(double value, const std::vector<double>& others) {
-  const double median = Median(others);
+  const double median = LowerMedian(others);
   std::vector<double> deviations;
   for (const double other : others) deviations.push_back(std::abs(other - median));
-  const double spread = std::max(Median(std::move(deviations)), kNoise * median);
+  const double spread = std::max(LowerMedian(std::move(deviations)), kNoise * median);
   return std::abs(value - median) > kOutlierDeviations * spread;
 }
 
@@ -145,8 +139,8 @@ bool IsMoved(double time_ratio, double peak_ratio) {
 }
 
 bool IsMoved(const std::vector<ReportSample>& reports) {
-  return IsMoved(Median(All(reports, &ReportSample::time_ratio)),
-                 Median(All(reports, &ReportSample::peak_ratio)));
+  return IsMoved(LowerMedian(All(reports, &ReportSample::time_ratio)),
+                 LowerMedian(All(reports, &ReportSample::peak_ratio)));
 }
 
 // Whether some plan that serves has drifted.
@@ -208,8 +202,8 @@ Measurements MeasurementsOf(const PlanEntry& entry, const Plan& plan) {
   const std::vector<ReportSample> reports = ReportsOn(entry, plan);
   if (reports.empty()) return measured;
   measured.jobs = static_cast<int>(reports.size());
-  measured.time_ratio = Median(All(reports, &ReportSample::time_ratio));
-  measured.peak_ratio = Median(All(reports, &ReportSample::peak_ratio));
+  measured.time_ratio = LowerMedian(All(reports, &ReportSample::time_ratio));
+  measured.peak_ratio = LowerMedian(All(reports, &ReportSample::peak_ratio));
   int moved = 0;
   for (const auto& [voice, said] : ByVoice(entry, reports)) {
     const auto over = std::count_if(said.begin(), said.end(), [&plan](const ReportSample& report) {

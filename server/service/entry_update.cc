@@ -15,8 +15,8 @@ absl::Status AbsentError(Absence absence) {
                                      : PlanNotCachedError();
 }
 
-absl::Status UpdateEntry(const PlanKey& key, Durability durability, const EntryChange& change,
-                         PlanStore* store) {
+absl::Status UpdateOrBegin(const PlanKey& key, int64_t begun, Durability durability,
+                           const AnswerChange& change, PlanStore* store) {
   // Servers that change one entry at once: each time one of them gets on.
   const int attempts =
       durability == Durability::kBestEffort ? 4 * kUpdateAttempts : kUpdateAttempts;
@@ -24,18 +24,29 @@ absl::Status UpdateEntry(const PlanKey& key, Durability durability, const EntryC
   for (int attempt = 0; attempt < attempts && absl::IsAborted(put); ++attempt) {
     if (attempt >= kUpdateAttempts) std::this_thread::sleep_for(std::chrono::milliseconds(attempt));
     const PlanAnswer found = store->Look(key, Access::kUpdate);
-    if (!found.entry) return AbsentError(found.absence);
-    const std::shared_ptr<const PlanEntry>& old = found.entry;
-    absl::StatusOr<std::optional<PlanEntry>> changed = change(*old);
+    absl::StatusOr<std::optional<PlanEntry>> changed = change(found);
     if (!changed.ok()) return changed.status();
     if (!changed->has_value()) return absl::OkStatus();
     PlanEntry entry = **std::move(changed);
-    entry.generation = old->generation + 1;
-    put = store->Replace(key, old->generation, std::make_shared<const PlanEntry>(std::move(entry)),
-                         durability);
+    const int64_t read = found.entry ? found.entry->generation : 0;
+    entry.generation = found.entry ? read + 1 : begun;
+    put =
+        store->Replace(key, read, std::make_shared<const PlanEntry>(std::move(entry)), durability);
   }
   if (put.ok() || absl::IsAborted(put) || absl::IsResourceExhausted(put)) return put;
   return StoreUnavailableError(std::string(put.message()));
+}
+
+absl::Status UpdateEntry(const PlanKey& key, Durability durability, const EntryChange& change,
+                         PlanStore* store) {
+  constexpr int64_t kNeverBegun = 0;
+  return UpdateOrBegin(
+      key, kNeverBegun, durability,
+      [&change](const PlanAnswer& found) -> absl::StatusOr<std::optional<PlanEntry>> {
+        if (!found.entry) return AbsentError(found.absence);
+        return change(*found.entry);
+      },
+      store);
 }
 
 }  // namespace stowage

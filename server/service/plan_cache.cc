@@ -7,6 +7,7 @@
 #include "server/entries/plan_under.h"
 #include "server/entries/planning_error.h"
 #include "server/entries/reports.h"
+#include "server/service/entry_update.h"
 
 namespace stowage {
 namespace {
@@ -110,25 +111,20 @@ void PlanCache::Keep(SolvedPlan* solved, int64_t begun) {
 
 void PlanCache::Change(const PlanningProblem& problem, int64_t begun,
                        const std::function<std::optional<PlanEntry>(const PlanEntry*)>& change) {
-  constexpr int kAttempts = 3;
   const size_t stripe = problem.key.digest.bytes()[0] % record_mutexes_.size();
   std::lock_guard<std::mutex> lock(record_mutexes_[stripe]);
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    std::shared_ptr<const PlanEntry> old = store_->Get(problem.key, Access::kUpdate);
-    // Who waits for the plan gets it; the deletion stands.
-    if (begun <= store_->DeletedUpTo(problem.key)) return;
-    const int64_t read = old ? old->generation : 0;
-    if (old && old->canonical != *problem.canonical) old = nullptr;
-    std::optional<PlanEntry> entry = change(old.get());
-    if (!entry) return;
-    entry->generation = read == 0 ? begun : read + 1;
-    // An entry that the store cannot hold costs later hits, not this answer; one that another server
-    // has changed meanwhile is changed anew.
-    const absl::Status put =
-        store_->Replace(problem.key, read, std::make_shared<const PlanEntry>(*std::move(entry)),
-                        Durability::kBestEffort);
-    if (!absl::IsAborted(put)) return;
-  }
+  // An entry that the store cannot hold costs later hits, not this answer.
+  UpdateOrBegin(
+      problem.key, begun, Durability::kBestEffort,
+      [&](const PlanAnswer& found) -> absl::StatusOr<std::optional<PlanEntry>> {
+        // Who waits for the plan gets it; the deletion stands.
+        if (begun <= store_->DeletedUpTo(problem.key)) return std::nullopt;
+        const PlanEntry* const old = found.entry.get();
+        const bool same = old != nullptr && old->canonical == *problem.canonical;
+        return change(same ? old : nullptr);
+      },
+      store_)
+      .IgnoreError();
 }
 
 }  // namespace stowage

@@ -1,8 +1,13 @@
 // When a cached plan answers, and when it is solved anew.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <memory>
+#include <utility>
+
 #include "server/entries/planning_error.h"
 #include "tests/server/service/planning_fixture.h"
+#include "tests/server/support/forwarding_store.h"
 
 namespace stowage::testing {
 namespace {
@@ -23,6 +28,39 @@ TEST(PlanReuse, TheFirstQuestionIsSolvedTheSecondIsNot) {
   EXPECT_EQ(fixture.metrics.Lookups(PlanLookup::kHit), 1);
   EXPECT_EQ(fixture.metrics.Lookups(PlanLookup::kNoEntry), 1);
   EXPECT_EQ(fixture.metrics.Solves(SolveOutcome::kFound), 1);
+}
+
+// Where somebody else is faster with the first changes.
+class OvertakenStore final : public ForwardingStore {
+ public:
+  OvertakenStore(std::shared_ptr<PlanStore> store, int times)
+      : ForwardingStore(std::move(store)), times_(times) {}
+
+  absl::Status Replace(const PlanKey& key, int64_t read, std::shared_ptr<const PlanEntry> entry,
+                       Durability durability) override {
+    if (times_-- > 0) return StaleGenerationError();
+    return ForwardingStore::Replace(key, read, std::move(entry), durability);
+  }
+
+ private:
+  std::atomic<int> times_;
+};
+
+TEST(PlanReuse, APlanIsKeptAlsoWhereOthersWereFasterSeveralTimes) {
+  OvertakenStore store(std::make_shared<MemoryPlanStore>(Bytes(64 << 20)), 5);
+  Answers answers;
+  CountingMetrics metrics;
+  FakeSolver solver(false);
+  PlanningService service(PlanningOptions(), &store, &solver, &metrics);
+  for (const AnswerSource source : {AnswerSource::kSolved, AnswerSource::kCache}) {
+    const int index = static_cast<int>(source);
+    service.ComputePlan(ComputeRequest{ChainProfile({}), kTight, KeyOptions(), std::nullopt},
+                        answers.Of(index));
+    const auto answer = answers.WaitFor(index);
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(answer->source, source);
+  }
+  EXPECT_EQ(solver.started(), 1);
 }
 
 TEST(PlanReuse, JitteredTimesHitAndArePredictedAnew) {
