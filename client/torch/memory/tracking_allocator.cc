@@ -22,6 +22,7 @@ constexpr size_t kAlignment = 64;
 std::atomic<TrackingAllocator*> installed{nullptr};
 thread_local BlockSource* entered = nullptr;
 thread_local int64_t held_by_thread = 0;
+thread_local int64_t peak_of_thread = 0;
 
 void RaisePeak(std::atomic<int64_t>* highest, int64_t now) {
   int64_t peak = highest->load(std::memory_order_relaxed);
@@ -109,6 +110,7 @@ c10::DataPtr TrackingAllocator::allocate(size_t size) STOWAGE_ALLOCATE_CONST {
   RaisePeak(&peak_, now);
   RaisePeak(&recent_peak_, now);
   held_by_thread += bytes;
+  peak_of_thread = std::max(peak_of_thread, held_by_thread);
   return {data, data, &Free, device};
 }
 
@@ -142,6 +144,13 @@ std::optional<Bytes> HeldByThread(const MemoryMeter& meter) {
   if (&meter != TrackingAllocator::Get()) return std::nullopt;
   return Bytes(held_by_thread);
 }
+
+std::optional<Bytes> ThreadPeak(const MemoryMeter& meter) {
+  if (&meter != TrackingAllocator::Get()) return std::nullopt;
+  return Bytes(peak_of_thread);
+}
+
+void ResetThreadPeak() { peak_of_thread = held_by_thread; }
 
 absl::StatusOr<MemoryMeter*> MeterOrInstalled(MemoryMeter* meter) {
   if (meter == nullptr) meter = TrackingAllocator::Get();

@@ -120,7 +120,7 @@ class ChainPass {
     SavedSlots slots;
     std::vector<at::Tensor> inputs = InputsOf(l);
     Bytes parts, blocks;  // of what the graph saved: asked for, and in blocks
-    const Bytes before = costs_->live();
+    const HeldMemory before = costs_->Held();
     const Cost forward = costs_->Measure(
         [&] {
           {
@@ -156,7 +156,7 @@ class ChainPass {
         costs_->Measure([&] { RunBackward(l, std::move(saved)); }, &sample(l).backward_time);
     sample(l).backward_overhead = backward.peak_blocks;
     // Gradients of what the stage before made took the place of those of its own outputs.
-    gradient_bytes_ += costs_->live() - before - (SideGradients() - sides);
+    gradient_bytes_ += costs_->KeptSince(before) - (SideGradients() - sides);
     sample(l - 1).output_gradient = BlocksOf(GivenTo(l - 1), gradient_bytes_);
     if (l > 1) activations(l - 1).clear();
     if (stage_done_) stage_done_();

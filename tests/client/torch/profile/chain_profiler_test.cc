@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -142,6 +143,28 @@ TEST_P(ChainProfilerTest, ProfilingAgainGivesTheSameBytes) {
       EXPECT_GT(second.stage(l).forward_time, Nanos(0));
       EXPECT_GT(second.stage(l).backward_time, Nanos(0));
     }
+  }
+}
+
+TEST_P(ChainProfilerTest, WhatAnotherThreadFreesMeanwhileChangesNoBytes) {
+  if (!device_.exact) GTEST_SKIP() << "its memory is counted for all threads at once";
+  std::vector<at::Tensor> of_another;
+  ChainModel model("three");
+  model.AddStage("fc", "linear", nn::Linear(4, 8));
+  model.AddFunction("frees", "relu", [&of_another](const at::Tensor& x) {
+    if (!of_another.empty()) std::thread([&] { of_another.pop_back(); }).join();
+    return x.relu();
+  });
+  model.AddStage("fc", "linear", nn::Linear(8, 8));
+  model.SetLoss("sum", [](const at::Tensor& y, const at::Tensor&) { return y.sum(); });
+  const TestNetwork network{std::move(model), torch::randn({2, 4}), torch::zeros({1})};
+  const Chain alone = ProfiledChain(network, BytesOnly());
+  for (int i = 0; i < 50; ++i) of_another.push_back(torch::empty({1000}));
+  const Chain beside = ProfiledChain(network, BytesOnly());
+  EXPECT_LT(of_another.size(), 49u);
+  EXPECT_FALSE(of_another.empty());
+  for (int l = 1; l <= alone.length() + 1; ++l) {
+    EXPECT_TRUE(SameBytes(alone.stage(l), beside.stage(l))) << network.model.Describe(l);
   }
 }
 

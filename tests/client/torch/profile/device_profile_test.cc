@@ -88,6 +88,29 @@ TEST(CostMeterTest, WhatABackwardLeavesOnTheDevicesThreadIsNobodysCost) {
   costs.Finish();
 }
 
+// As threads of c10d do of buckets of gradients, which ranks have summed.
+TEST(CostMeterTest, WhatAnotherThreadFreesMeanwhileIsNotTakenAway) {
+  const TrainingDevice& device = TrainingDeviceNamed("cpu");
+  const std::unique_ptr<StageTimer> timer = MakeSteadyTimer();
+  CostMeter costs(device.meter(), timer.get(), Bytes(1), device.device);
+  at::Tensor of_another = torch::empty({1000});
+  at::Tensor kept;
+  Nanos time;
+  const Cost cost = costs.Measure(
+      [&] {
+        std::thread([&] { of_another.reset(); }).join();
+        kept = torch::empty({100});
+        torch::empty({50});
+      },
+      &time);
+  EXPECT_EQ(cost.kept, Bytes(400));
+  EXPECT_EQ(cost.kept_blocks, Bytes(400));
+  EXPECT_EQ(cost.overhead(), Bytes(200));
+  const auto in_a_thread = [&] { std::thread([&] { of_another = torch::empty({20}); }).join(); };
+  EXPECT_EQ(costs.Measure(in_a_thread, &time).kept, Bytes(80));
+  costs.Finish();
+}
+
 class DeviceProfileTest : public ::testing::TestWithParam<NetworkCase> {
  protected:
   void SetUp() override { SKIP_IF_MISSING(device_); }
