@@ -7,7 +7,6 @@ import copy
 import functools
 import operator
 import threading
-import types
 import warnings
 import weakref
 from typing import (
@@ -19,7 +18,6 @@ from typing import (
     Iterable,
     List,
     Mapping,
-    NamedTuple,
     Optional,
     Sequence,
     Set,
@@ -35,16 +33,16 @@ from stowage._book import Book as Book
 from stowage._caches import FilledCache, with_own_caches
 from stowage._copying import Copies, HostPool, copies_of
 from stowage._device import Device, own_bytes
+from stowage._forwards import PlannedForward
 from stowage._measuring import Watch
 from stowage._moving import Moves
+from stowage._parts import PartsOfBlocks
 from stowage._ranks import COMMUNICATES
 from stowage._resident import DeviceMemory
 from stowage._run import Call, Run
-from stowage._sharding import gathered_whole, in_flight_bytes, is_sharded, parts_of_parameters
+from stowage._sharding import gathered_whole, in_flight_bytes
 from stowage._versions import (
-    compiler_of,
     flatten,
-    hidden_from_dynamo,
     is_functional_call,
     is_in_compiled,
     is_out_of_memory,
@@ -65,58 +63,6 @@ REPORTED_STEPS = 20
 SMALLER = 0.9  # than the peak of a plan by which a step ran out of memory, in a device's memory
 MOST_SMALLER = 3  # plans for one shape
 MOST_EVENTS = 1000  # that are kept
-
-
-class _Parts:
-    """A block's parameters, and of what modules they are: adapters are put in, tensors are replaced, some are frozen."""
-
-    def __init__(self, block: torch.nn.Module) -> None:
-        self._is_sharded = is_sharded(block)  # its modules then have other tensors while they run
-        self.parameters = parts_of_parameters(block) if self._is_sharded else list(block.parameters())
-        self._trained = [parameter.requires_grad for parameter in self.parameters]
-        self._entries: List[Tuple[Dict[str, Any], List[Any]]] = []
-        self._modules = list(block.modules())
-        self.buffers = [module._buffers for module in self._modules]
-        self._own = [module._parameters for module in self._modules if module._parameters]
-        for module in self._modules:
-            for entries in (module._parameters, module._modules):  # buffers may be others after each forward
-                if entries and not (self._is_sharded and entries is module._parameters):
-                    self._entries.append((entries, list(entries.values())))
-
-    def modes(self) -> List[bool]:
-        """Of each module: a norm that does not train, a dropout that does not drop, saves other tensors."""
-        return [module.training for module in self._modules]
-
-    def lack(self, parameters: Iterable[Tuple[torch.Tensor, int]]) -> bool:
-        """Whether one of these is none of the block's now."""
-        if self._is_sharded:
-            return False
-        own = {id(parameter) for of in self._own for parameter in of.values()}
-        return any([id(parameter) not in own for parameter, _ in parameters])
-
-    def hold(self) -> bool:
-        """Whether the block still is of them."""
-        for entries, values in self._entries:
-            if len(entries) != len(values) or not all(map(operator.is_, entries.values(), values)):
-                return False
-        return self._trained == [parameter.requires_grad for parameter in self.parameters]
-
-
-class _Buffer(NamedTuple):
-    """One of a module's, as it was."""
-
-    of: Dict[str, Any]
-    name: str
-    buffer: torch.Tensor
-    version: int
-
-    @property
-    def is_replaced(self) -> bool:
-        return self.of.get(self.name) is not self.buffer
-
-    @property
-    def is_written(self) -> bool:
-        return bool(self.buffer._version != self.version)
 
 
 class _Place(threading.local):
@@ -184,20 +130,19 @@ class Chain:
         self._model = weakref.ref(model)
         self.watching: Optional[weakref.ref[Watch]] = None  # the step that is measured
         self._accumulators: List[Tuple[Any, Any]] = []  # where gradients of parameters arrive
-        self._state: Dict[int, List[int]] = {}  # places of the buffers that a block's forward changes
+        self.parts = PartsOfBlocks()
         self.ranks: Optional[Ranks] = None
         self.resumed = _states.Resumed()
         self._find_ranks = find_ranks
         self._steps_of_all: Optional[_steps.Steps] = None  # where all ranks follow one schedule
         self._kept: Sequence[int] = ()  # blocks, as the ranks know by now
-        self._read_parts()
+        self._read_blocks()
 
-    def _read_parts(self) -> None:
+    def _read_blocks(self) -> None:
         """Anew, with nothing known of what blocks take."""
         self._blocks = [reference for stack in self._stacks for reference in stack]
         blocks = [reference() for reference in self._blocks]
-        self._parts = {id(block): _Parts(block) for block in blocks if block is not None}
-        self._state.clear()
+        self.parts.read(block for block in blocks if block is not None)
         self.books.clear()
         self._drifted.clear()
         self._by_larger.clear()
@@ -206,7 +151,7 @@ class Chain:
         self._tied: Dict[int, torch.Tensor] = {}  # parameters of two blocks or more
         seen: Set[int] = set()
         for number, block in enumerate(blocks, 1):
-            for parameter in self._parts[id(block)].parameters:
+            for parameter in [] if block is None else self.parts.parameters_of(block):
                 if id(parameter) in seen:
                     self._tied[id(parameter)] = parameter
                 else:
@@ -232,9 +177,7 @@ class Chain:
             if self._stacks[place][0]() is module:
                 self._stacks.insert(at, self._stacks.pop(place))
                 begun = {shape: book for shape, book in self.books.items() if run is not None and book is run.book}
-                state = dict(self._state)
-                self._read_parts()
-                self._state.update(state)
+                self._read_blocks()
                 self.books.update(begun)
                 for book in begun.values():
                     book.key = None  # which is of another order
@@ -267,9 +210,6 @@ class Chain:
     def without_gradients(self) -> Dict[int, bool]:
         """By the parameters' ids."""
         return {id(p): True for entries in self._by_backward for p, _ in entries if p.grad is None}
-
-    def parameters_of(self, module: torch.nn.Module) -> List[torch.Tensor]:
-        return self._parts[id(module)].parameters
 
     def held_gradients(self, block: int) -> int:
         """Bytes of the gradients that the block's parameters have now."""
@@ -344,19 +284,20 @@ class Chain:
         if is_transformed():
             self.say("forwards under transforms of torch.func and forward-mode AD are not planned")
             return True
-        is_same = all(parts.hold() for parts in self._parts.values())
+        is_same = self.parts.hold()
         if not is_same or swaps_by_class:
             if is_functional_call():
                 self.say("forwards with other parameters than the model's (functional_call) are not planned")
                 return True
             if not is_same:
-                self._read_parts()
+                self.parts.forget_changes()
+                self._read_blocks()
         return False
 
     def _begin(self, args: Any, kwargs: Any) -> Run:
         inputs = [leaf for leaf in flatten(args, kwargs)[0] if isinstance(leaf, torch.Tensor)]
         self._check_devices(inputs)
-        modes = tuple([mode for parts in self._parts.values() for mode in parts.modes()])
+        modes = tuple(self.parts.modes())
         shape = tuple((t.shape, t.dtype, t.requires_grad) for t in inputs), modes, self.device.autocast()
         others_bytes = self.budget.see(inputs) if isinstance(self.budget, DeviceMemory) else 0
         ranks = self.ranks
@@ -417,7 +358,7 @@ class Chain:
 
     def _check_devices(self, inputs: Iterable[torch.Tensor]) -> None:
         """Blocks and what they read are where the blocks were when the model was wrapped."""
-        first = next((p for parts in self._parts.values() for p in parts.parameters), None)
+        first = next(iter(self.parts.all_parameters()), None)
         if first is not None and not self.device.is_where(first):
             words = f"the blocks are on {first.device} now, and were on {self.device.where} when the model was wrapped"
             raise FailedPrecondition(f"{words}: unwrap it, and wrap it again there")
@@ -498,7 +439,7 @@ class Chain:
         try:
             book.take(record["measured"])
             for block, places in zip(blocks, record["state"]):
-                self._note_state(id(block), map(int, places))
+                self.parts.note_changed(block, map(int, places))
             book.record, book.on_trial = record, True
             self._note("recorded", "what an earlier process measured is taken")
         except (AttributeError, KeyError, TypeError, ValueError):
@@ -518,7 +459,7 @@ class Chain:
         assert self._records is not None and book.key is not None and book.plan is not None
         record = book.record or {"plans": {}, "peaks": {}}
         record["measured"] = book.measured()
-        record["state"] = [self._state.get(id(reference()), []) for reference in self._blocks]
+        record["state"] = [self.parts.changed_by(reference()) for reference in self._blocks]
         record["plans"].update(book.made)
         record["peaks"][book.plan.digest] = peak_bytes
         self._records.write(book.key, record)
@@ -675,7 +616,7 @@ class Chain:
         buffers = list(call.module.buffers())  # which the first forward may have made
         if block == 1 or run.is_widening:
             self._note("measured", f"block {block}" if run.is_widening else f"{self.length} blocks, in this step")
-        self._note_state(id(call.module), changed)
+        self.parts.note_changed(call.module, changed)
         buffer_bytes = self.device.bytes_of(buffers[place] for place in changed)
         random_bytes = self.device.bytes_of(call.random)
         random_states = (block == 1) + (costs.stage["random"] and block < self.length)  # before the first, after others
@@ -698,75 +639,6 @@ class Chain:
         costs, changed = _measuring.measure_block(call, run.given, f"block {block}", buffers, listening, rounds)
         book.note_costs(block, kind, costs, changed)
         return costs, changed
-
-    def _note_state(self, module_id: int, changed: Iterable[int]) -> None:
-        known = self._state.setdefault(module_id, [])
-        known.extend(place for place in changed if place not in known)
-
-    def copies_of_state(self, module: torch.nn.Module) -> List[Tuple[torch.Tensor, torch.Tensor]]:
-        places = self._state.get(id(module))
-        if not places:
-            return []
-        buffers = list(module.buffers())
-        return [(buffers[place], buffers[place].detach().clone()) for place in places]
-
-    def other_state(self, module: torch.nn.Module) -> List[Tuple[int, torch.Tensor]]:
-        """Copies, which count nowhere, of the buffers that no forward is known to change, with their places."""
-        known = self._state.get(id(module), [])
-        others = [(place, buffer) for place, buffer in enumerate(module.buffers()) if place not in known]
-        return [(place, _moving.copy_on_host(buffer)) for place, buffer in others]
-
-    def others_now(self, call: Call) -> List[_Buffer]:
-        """The buffers that no recompute of the call restores."""
-        entries = [of for of in self._parts[id(call.module)].buffers if of]
-        if not entries:
-            return []
-        restored = {id(buffer) for buffer, _ in call.buffers}
-        others = []
-        for of in entries:
-            for name, buffer in of.items():
-                if buffer is not None and id(buffer) not in restored:
-                    others.append(_Buffer(of, name, buffer, buffer._version))
-        return others
-
-    def check_others(self, block: int, call: Call, before: List[_Buffer]) -> None:
-        """After a first forward. Raises ExecutionError where it has written to any: a recompute would read other values."""
-        for was in before:
-            words = f"block {block} ({type(call.module).__name__})"
-            if was.is_written:
-                places = [place for place, buffer in enumerate(call.module.buffers()) if buffer is was.buffer]
-                self._note_state(id(call.module), places)
-                words += f" writes to its buffer {was.name}, and did not when it was measured"
-                raise ExecutionError(f"{words}: from the next forward on its recomputes restore it")
-            if was.is_replaced:
-                self.say(f"{words} has another buffer {was.name} than when it was measured: its recomputes read the new one")
-        call.others = [was for was in before if not was.is_replaced]
-
-    def check_same(self, block: int, call: Call) -> None:
-        """Before a recompute. Raises ExecutionError where the block has other parameters or buffers than in its forward."""
-        words = f"block {block} ({type(call.module).__name__}) has"
-        if self._parts[id(call.module)].lack(call.parameters):
-            raise ExecutionError(f"{words} other parameters now than in its forward: a recompute would read those")
-        for was in call.others:
-            if was.is_replaced:
-                raise ExecutionError(f"{words} another buffer {was.name} now than in its forward: a recompute would read it")
-
-    def check_state(self, book: Book, call: Call, before: List[Tuple[int, torch.Tensor]], others: List[_Buffer]) -> None:
-        """After a forward on trial: what it has changed against the record is restored in its recomputes, too."""
-        buffers = list(call.module.buffers())
-        written = {id(was.buffer) for was in others if was.is_written}
-        replaced = {id(was.of.get(was.name)) for was in others if was.is_replaced}
-        changed = []
-        for place, value in before:
-            buffer = buffers[place]
-            if id(buffer) in replaced:
-                book.doubt = f"{type(call.module).__name__} has other buffers"
-            elif id(buffer) in written or not _moving.is_copy(buffer, value):
-                changed.append((place, value))
-        if changed:
-            book.doubt = f"{type(call.module).__name__} changes other buffers"
-            self._note_state(id(call.module), [place for place, _ in changed])
-            call.buffers += [(buffers[place], _moving.copy_on_device(value, buffers[place])) for place, value in changed]
 
     def inside(self) -> _Inside:
         """Blocks that are called within are part of a recompute."""
@@ -900,67 +772,3 @@ def _has_tied(model: torch.nn.Module, blocks: Sequence[torch.nn.Module]) -> bool
     places.append([module for module in model.modules() if id(module) not in inside])
     owned = [{id(p) for module in place for p in module._parameters.values() if p is not None} for place in places]
     return sum(map(len, owned)) > len(set().union(*owned))
-
-
-class PlannedForward:
-    """A block's ``forward`` while its model is wrapped. Copies and pickles of the block have their own forward.
-
-    What ``block.compile()`` has compiled, with the block's hooks, is compiled here without them: they stay outside of the plan.
-    """
-
-    _torchdynamo_disable = True  # which torch.compile asks of the forwards of modules that it has made
-
-    def __init__(self, chain: Chain, module: torch.nn.Module) -> None:
-        self._chain = chain
-        self._module = weakref.ref(module)
-        self.own: Optional[Callable[..., Any]] = module.__dict__.get("forward")
-        self._runs: Optional[Callable[..., Any]] = self.own  # in place of the forward of the block's class
-        self._compiled_call: Optional[Callable[..., Any]] = None
-        compiled_call = module.__dict__.get("_compiled_call_impl")
-        self.compiler = compiler_of(compiled_call)
-        if self.compiler is not None:
-            self._runs, self._compiled_call = self.compiler(self.__wrapped__), compiled_call
-        self.is_compiled = self._compiled_call is not None or hasattr(self.own, "_torchdynamo_orig_callable")
-
-    def put_in(self) -> None:
-        """Into the block."""
-        block = self._block()
-        block.__dict__["forward"] = self
-        if self._compiled_call is not None:
-            del block.__dict__["_compiled_call_impl"]
-
-    def take_out(self) -> None:
-        block = self._block()
-        del block.__dict__["forward"]
-        if self.own is not None:
-            block.__dict__["forward"] = self.own
-        if self._compiled_call is not None:
-            block.__dict__.setdefault("_compiled_call_impl", self._compiled_call)
-
-    @hidden_from_dynamo("stowage plans this block: compile each block, then wrap the model")
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._chain.enter(self._block(), self.__wrapped__, args, kwargs)
-
-    def _block(self) -> torch.nn.Module:
-        module = self._module()
-        assert module is not None  # it holds this object
-        return module
-
-    @property
-    def __wrapped__(self) -> Callable[..., Any]:
-        """The block's forward without a plan; inspect.signature finds it by this name."""
-        if self._runs is not None:
-            return self._runs
-        module = self._block()
-        return types.MethodType(type(module).forward, module)
-
-    def __deepcopy__(self, memo: Dict[int, Any]) -> Any:
-        copied = memo.get(id(self._module()))
-        if self.own is not None or copied is None:
-            return copy.deepcopy(self.own, memo)
-        return types.MethodType(type(copied).forward, copied)
-
-    def __reduce__(self) -> Tuple[Any, ...]:
-        if self.own is not None:
-            return functools.partial, (self.own,)
-        return getattr, (self._module(), "forward")

@@ -24,8 +24,9 @@ from stowage.errors import ExecutionError
 
 if TYPE_CHECKING:
     from stowage._book import Book
-    from stowage._chain import Chain, _Buffer
+    from stowage._chain import Chain
     from stowage._measuring import Watch
+    from stowage._parts import Buffer
 
 Kept = Tuple[torch.Tensor, int]  # a detached tensor, and the version that is to be read
 Activation = Dict[int, Kept]  # a block's outputs by their place among its leaves
@@ -170,7 +171,7 @@ class Call:
         self.shapes: Tuple[Any, ...] = ()  # of the arguments, as shape_of has them
         self.is_known = True  # what it takes
         self.objects: List[_Held] = []
-        self.others: List[_Buffer] = []  # that no recompute restores
+        self.others: List[Buffer] = []  # that no recompute restores
 
     def build(self, block: int, activation: Activation) -> Tuple[Any, Any]:
         """The arguments anew, with gradients that go nowhere."""
@@ -299,10 +300,10 @@ class Run:
             self.given = {}
             at = self.plan.first_at[block]  # only now: a first step learns here what must be kept
             step = self.steps[at]
-            call.buffers = self.chain.copies_of_state(module)
-            others = self.chain.other_state(module) if self.book.on_trial or self.book.is_by_likeness else None
+            call.buffers = self.chain.parts.copies_of_changed(module)
+            others = self.chain.parts.copies_of_others(module) if self.book.on_trial or self.book.is_by_likeness else None
             runs_once = block in self.book.kept or (step.plain and not self.is_least)
-            beside = [] if runs_once else self.chain.others_now(call)
+            beside = [] if runs_once else self.chain.parts.others_now(call)
             out = self._first_forward(step, call, args, kwargs)
             if not step.plain:
                 stays = step.op == _steps.SAVE and not step.gap
@@ -311,9 +312,9 @@ class Run:
                     # cast, and with it how their gradients are rounded.
                     torch.clear_autocast_cache()
             if others is not None:
-                self.chain.check_state(self.book, call, others, beside)
+                self.chain.parts.check_trial(self.book, call, others, beside)
             elif beside:
-                self.chain.check_others(block, call, beside)
+                self.chain.parts.check_others(block, call, beside, self.chain.say)
         except BaseException as error:
             self.fail(error)
             raise
@@ -394,7 +395,7 @@ class Run:
                 self.activations[producer] = activation
         previous = self.calls[block - 1]
         call.random = call.device.random_state(previous.random if previous is not None else None)
-        call.parameters = [(p, p._version) for p in self.chain.parameters_of(module)]
+        call.parameters = [(p, p._version) for p in self.chain.parts.parameters_of(module)]
         self.calls[block] = call
         return call
 
@@ -546,7 +547,7 @@ class Run:
 
     def _run_again(self, block: int, call: Call, activation: Activation, fills: bool, keep: bool, gap: bool) -> Any:
         call.check(block)
-        self.chain.check_same(block, call)
+        self.chain.parts.check_same(block, call)
         self.chain.count_recompute(block)
         args, kwargs = call.build(block, activation)
         with self.chain.inside(), gathered(call.module), restored(call), torch.enable_grad():
@@ -632,7 +633,7 @@ class Run:
 
         def again(call: Call, activation: Activation) -> None:
             call.check(slot.block)
-            self.chain.check_same(slot.block, call)
+            self.chain.parts.check_same(slot.block, call)
             args, kwargs = call.build(slot.block, activation)
             with self.chain.inside(), gathered(call.module), restored(call), torch.enable_grad():
                 with saved_tensors_hooks(lambda t: found.append(t.detach()), _no_unpack):

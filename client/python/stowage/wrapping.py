@@ -17,8 +17,9 @@ import torch
 
 from stowage import _states
 from stowage._book import Event
-from stowage._chain import Chain, PlannedForward
+from stowage._chain import Chain
 from stowage._device import Device, device_of
+from stowage._forwards import PlannedForward
 from stowage._ranks import ranks_of
 from stowage._records import Records
 from stowage._resident import DeviceMemory, Resident
