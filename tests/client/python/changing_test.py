@@ -11,11 +11,10 @@ import stowage
 import torch
 from comparing import assert_equal, outcome, profiled, step_on
 from networks import Mlp
-from schedules import random_schedule, with_moves
+from schedules import follow, random_schedule, with_moves
 from stowage import _copying
 from stowage._device import Device
 from torch import nn
-from wrapping_test import follow
 
 torch.set_num_threads(1)
 WIDTH = 16

@@ -11,11 +11,11 @@ from comparing import assert_equal, outcome, step_on
 from device_test import copied, profiled, seeded
 from networks import MODELS, Mlp, Tanh
 from offload_test import all_away
-from schedules import random_schedule, recomputes, with_moves
+from schedules import follow, random_schedule, recomputes, with_moves
 from stowage import _copying
 from stowage._device import device_of
 from torch import nn
-from wrapping_test import accumulated, double, follow, from_another_thread, interleaved, retained
+from uses_test import accumulated, double, from_another_thread, interleaved, retained
 
 torch.set_num_threads(1)
 HOST = {"host_budget": "1GiB"}

@@ -13,9 +13,9 @@ import torch
 from comparing import assert_equal, outcome, step_on
 from comparing import profiled as profiled_by
 from networks import MODELS, ConvNorm, InnerBackward, Lstm, Mlp, WritesInput
-from schedules import random_schedule, recomputes
+from schedules import follow, random_schedule, recomputes
 from torch import nn
-from wrapping_test import accumulated, double, follow, from_another_thread, interleaved, retained
+from uses_test import accumulated, double, from_another_thread, interleaved, retained
 
 torch.set_num_threads(1)
 

@@ -9,11 +9,12 @@ import stowage
 import torch
 from comparing import assert_equal, outcome, profiled, step_on
 from networks import MODELS, ConvNorm, Decoder, InnerBackward, Mlp, Spectral, Tanh
-from schedules import random_schedule, recomputes, with_moves
+from schedules import follow, random_schedule, recomputes, with_moves
 from stowage import _copying, _moving, _steps
 from stowage._device import Device
 from torch import nn
-from wrapping_test import decoder_step, follow, retained
+from uses_test import retained
+from wrapping_test import decoder_step
 
 torch.set_num_threads(1)
 CPU = Device(torch.device("cpu"))

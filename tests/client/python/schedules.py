@@ -2,6 +2,8 @@
 
 import random
 
+from stowage import _steps
+
 SAVE, NO_SAVE, FREE, BACKWARD = "forward-save", "forward-no-save", "forward-no-save-free-input", "backward"
 DISCARD, DROP = "discard", "drop-saved-keep-output"
 
@@ -183,3 +185,12 @@ def with_moves(schedule, length, seed):
         if number + 1 < len(schedule):
             moving.move_some()
     return moving.out
+
+
+def follow(model, schedule):
+    """Has the wrapped model train by this schedule. Returns what it takes."""
+    book = model.stowage._chain.last_book
+    plan = book.profile.plan_of(schedule)
+    book.steps = _steps.Steps(schedule, book.length)
+    book.was_watched = False
+    return plan

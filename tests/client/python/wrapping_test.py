@@ -8,7 +8,6 @@ import io
 import pathlib
 import pickle
 import random
-import threading
 import types
 import warnings
 
@@ -17,21 +16,11 @@ import stowage
 import torch
 from comparing import assert_equal, outcome, profiled, step_on
 from networks import MODELS, ConvNorm, Decoder, InnerBackward, Lstm, Mlp, Scale, Tanh, View, WritesInput
-from schedules import general, random_schedule, recomputes
+from schedules import follow, general, random_schedule, recomputes
 from stowage import _device, _joint_version, _steps
 from torch import nn
-from torch.utils.checkpoint import checkpoint
 
 torch.set_num_threads(1)
-
-
-def follow(model, schedule):
-    """Has the wrapped model train by this schedule. Returns what it takes."""
-    book = model.stowage._chain.last_book
-    plan = book.profile.plan_of(schedule)
-    book.steps = _steps.Steps(schedule, book.length)
-    book.was_watched = False
-    return plan
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -133,64 +122,6 @@ def test_a_block_knows_whether_it_runs_again():
     assert not stowage.is_recomputing()
 
 
-class Heavy(nn.Module):
-    """Of more parameters than activations."""
-
-    def __init__(self, is_twice=False, width=128):
-        super().__init__()
-        self.first, self.second, self.is_twice = nn.Linear(width, width), nn.Linear(width, width), is_twice
-
-    def forward(self, x):
-        y = torch.relu(self.first(x))
-        return x + self.second(torch.relu(self.first(y)) if self.is_twice else y)
-
-
-@pytest.mark.parametrize("is_twice", [False, True])
-@pytest.mark.parametrize("budget", ["100%", "least"])
-def test_gradients_of_parameters_are_no_plans_whether_they_are_there_or_come(budget, is_twice):
-    torch.manual_seed(0)
-    plain = nn.Sequential(*[Heavy(is_twice) for _ in range(5)])
-    model = profiled(plain, step_on(torch.randn(8, 128)), budget)
-    plan, x = model.stowage.plan, torch.randn(8, 128)
-    one, activation = 4 * 128 * 128, 4 * 8 * 128
-    stage = model.stowage.profile.to_dict()["chain"]["stages"][2]
-    # One gradient is there while it is none of the job's; of a parameter that is used twice, both parts and the sum.
-    assert stage["backward_overhead_bytes"] <= (3 if is_twice else 1) * one + 4 * activation
-    peaks = []
-    for fresh in (True, False, False, True):
-        model.zero_grad(set_to_none=fresh)
-        model(x.clone().requires_grad_()).square().mean().backward()
-        peaks.append(model.stowage.measured_peak_bytes)
-    biases = 2 * 4 * 128  # too small to be told apart within a backward
-    assert peaks[0] == peaks[3] and peaks[1] == peaks[2] and 0 <= peaks[0] - peaks[1] <= biases and peaks[0] <= plan.peak_bytes
-    assert budget != "least" or plan.peak_bytes - peaks[0] <= 64 + is_twice * 2 * activation
-
-
-def test_gradients_that_a_loop_lets_go_of_at_once():
-    """As optimizers that step within the backward."""
-    plain = nn.Sequential(*[Heavy() for _ in range(5)])
-    model = profiled(plain, step_on(torch.randn(8, 128)), "least")
-    x = torch.randn(8, 128)
-    model.zero_grad(set_to_none=True)
-
-    def let_go(module, *_):
-        for parameter in module.parameters():
-            parameter.grad = None
-
-    handles = [block.register_full_backward_hook(let_go) for block in model]
-    model(x.clone().requires_grad_()).square().mean().backward()
-    for handle in handles:
-        handle.remove()
-    assert model.stowage.measured_peak_bytes <= model.stowage.plan.peak_bytes
-
-
-def test_less_budget_is_less_memory():
-    plain = nn.Sequential(*[Mlp(64) for _ in range(8)])
-    x = torch.randn(64, 64)
-    peaks = [profiled(plain, step_on(x), budget).stowage.measured_peak_bytes for budget in ("100%", "70%", "least")]
-    assert peaks[0] > peaks[1] > peaks[2]
-
-
 def test_the_first_step_is_plain_training_too():
     plain = nn.Sequential(ConvNorm(4), ConvNorm(4), ConvNorm(4))
     x = torch.randn(2, 4, 6, 6)
@@ -226,52 +157,6 @@ def test_blocks_that_take_other_kernels_without_gradients(kind):
     for seed in range(1, 24, 2):
         follow(model, random_schedule(4, seed))
         assert_equal(outcome(model, step), outcome(plain, step))
-
-
-class Releases(nn.Linear):
-    """Of the calls of all of these, one lets go of memory that is no block's."""
-
-    calls = 0
-    at = 0
-    others: list = []
-
-    def forward(self, x):
-        Releases.calls += 1
-        if Releases.calls == Releases.at:
-            Releases.others.clear()
-        return super().forward(x.tanh() * torch.ones(4096).mean())
-
-
-@pytest.mark.parametrize("at", range(1, 15))
-def test_memory_that_others_let_go_of_while_a_block_is_measured(at):
-    torch.manual_seed(6)
-    Releases.calls, Releases.at, Releases.others[:] = 0, at, [torch.ones(4096)]
-    model = stowage.wrap(nn.Sequential(*[Releases(8, 8) for _ in range(2)]), "100%")
-    for _ in range(3):
-        model(torch.randn(2, 8)).square().mean().backward()
-    assert model.stowage.plan is not None and Releases.calls >= at
-
-
-def test_no_garbage_is_collected_while_a_block_is_measured():
-    collected = []
-
-    def note(phase, _):
-        if phase == "start" and stowage.is_recomputing():
-            collected.append(phase)
-
-    torch.manual_seed(6)
-    model = stowage.wrap(nn.Sequential(*[Mlp(8) for _ in range(4)]), "100%")
-    before = gc.get_threshold()
-    gc.callbacks.append(note)
-    try:
-        gc.set_threshold(1)
-        out = model(torch.randn(2, 8))
-        assert gc.isenabled()
-    finally:
-        gc.set_threshold(*before)
-        gc.callbacks.remove(note)
-    out.square().mean().backward()
-    assert not collected and [event.kind for event in model.stowage.events] == ["measured"]
 
 
 class Factory(nn.Linear):
@@ -335,28 +220,6 @@ def test_what_is_looked_at_under_a_default_device_is_made_without_it():
     made[-1].sum().backward()
 
 
-def test_what_a_plan_drops_between_forward_and_backward_is_gone():
-    plain = nn.Sequential(
-        nn.Linear(4, 2048),
-        nn.Linear(2048, 4),  # saves its input alone, which the schedule drops
-        nn.Sequential(nn.Linear(4, 4096), nn.ReLU(), nn.Linear(4096, 4)),
-    )
-    step = step_on(torch.randn(64, 4))
-    model = profiled(plain, step)
-    forward = [
-        ("forward-no-save", 1),
-        ("forward-save", 2),
-        ("discard", 1, "activation"),
-        ("forward-save", 3),
-        ("forward-save", 4),
-    ]
-    backward = [("backward", 4), ("backward", 3), ("forward-no-save", 1), ("backward", 2), ("forward-save", 1), ("backward", 1)]
-    plan = follow(model, forward + backward)
-    assert_equal(outcome(model, step), outcome(plain, step))
-    assert model.stowage.recomputed == [2, 0, 0]
-    assert model.stowage.measured_peak_bytes <= plan.peak_bytes < plan.store_all_peak_bytes
-
-
 def decoder_step(model):
     words = torch.arange(12).view(2, 6) % 20
     loss = nn.functional.cross_entropy(model(words).flatten(0, 1), words.flatten())
@@ -399,249 +262,6 @@ def test_autocast():
     for seed in range(6):
         follow(model, random_schedule(4, seed))
         assert_equal(outcome(model, step), outcome(plain, step))
-
-
-@pytest.mark.parametrize("is_tied", [False, True])
-def test_autocasts_cache_of_weights_does_not_outlive_the_blocks_that_run_again(is_tied):
-    torch.manual_seed(1)
-    plain = nn.Sequential(*[Mlp(64) for _ in range(7)])
-    if is_tied:
-        plain[6] = plain[4]
-    x = torch.randn(16, 64)
-
-    def step(model):
-        with torch.autocast("cpu", torch.bfloat16):
-            loss = model(x).float().square().mean()
-        loss.backward()
-        return [loss]
-
-    try:
-        outcome(plain, step)
-    except RuntimeError as error:
-        pytest.skip(f"plain training has no bfloat16 on this processor: {error}")
-    model = profiled(plain, step, "least")
-    assert_equal(outcome(model, step), outcome(plain, step))
-    if not is_tied:  # tied ones share a cast, and with it how their gradients are rounded: that counts more
-        assert model.stowage.measured_peak_bytes <= model.stowage.plan.peak_bytes
-
-
-# What a user may do between forward and backward, each by every one of these schedules.
-
-
-def retained(model):
-    x = torch.linspace(-1, 1, 24).view(3, 8).requires_grad_()
-    loss = model(x).square().sum()
-    loss.backward(retain_graph=True)
-    loss.backward()
-    return [x.grad]
-
-
-def double(model):
-    x = torch.linspace(-1, 1, 24).view(3, 8).requires_grad_()
-    y = model(x).square().sum()
-    (g,) = torch.autograd.grad(y, x, create_graph=True)
-    (g.square().sum() + y).backward()
-    return [x.grad, g]
-
-
-def interleaved(model):
-    a, b = (torch.full((3, 8), v).requires_grad_() for v in (0.3, -0.7))
-    first, second = model(a), model(b)
-    first.square().sum().backward()
-    second.sum().backward()
-    return [a.grad, b.grad]
-
-
-def interleaved_backwards(model):
-    a, b = (torch.full((3, 8), v).requires_grad_() for v in (0.3, -0.7))
-    first, second = model(a), model(b)
-    second.sum().backward()
-    first.square().sum().backward()
-    return [a.grad, b.grad]
-
-
-def joint(model):
-    a, b = (torch.full((3, 8), v).requires_grad_() for v in (0.3, -0.7))
-    (model(a).square().sum() + model(model(b)).sum()).backward()
-    return [a.grad, b.grad]
-
-
-def accumulated(model):
-    for value in (0.1, 0.5, -0.9):
-        model(torch.full((3, 8), value)).square().sum().backward()
-    return []
-
-
-def some_gradients(model):
-    parameters = list(model[-1].parameters()) + list(model[1].parameters())
-    return list(torch.autograd.grad(model(torch.full((3, 8), 0.2)).square().sum(), parameters))
-
-
-def looked_at(model):
-    x = torch.full((3, 8), 0.4).requires_grad_()
-    y = model(x)
-    seen, todo, done = [], [y.grad_fn], set()
-    while todo:
-        node = todo.pop()
-        if node is None or node in done:
-            continue
-        done.add(node)
-        for name in ("_saved_mat1", "_saved_self"):
-            value = getattr(node, name, None)
-            if isinstance(value, torch.Tensor):
-                seen.append(value.detach().clone())
-        todo += [following for following, _ in node.next_functions]
-    y.square().sum().backward()
-    return [*seen, x.grad]
-
-
-def evaluated_between(model):
-    x = torch.full((3, 8), 0.4).requires_grad_()
-    y = model(x)
-    with torch.no_grad():
-        other = model(x * 2)
-    y.square().sum().backward()
-    return [other, x.grad]
-
-
-def from_another_thread(model):
-    x = torch.full((3, 8), 0.4).requires_grad_()
-    y = model(x).square().sum()
-    thread = threading.Thread(target=y.backward)
-    thread.start()
-    thread.join()
-    return [x.grad]
-
-
-def frozen(model):
-    for parameter in model[0].parameters():
-        parameter.requires_grad_(False)
-    try:
-        model(torch.full((3, 8), 0.4)).square().sum().backward()
-    finally:
-        for parameter in model[0].parameters():
-            parameter.requires_grad_(True)
-    return []
-
-
-def in_checkpoint(model, use_reentrant=False):
-    x = torch.full((3, 8), 0.4).requires_grad_()
-    checkpoint(lambda y: model(y.sin()) * 2, x, use_reentrant=use_reentrant).square().sum().backward()
-    return [x.grad]
-
-
-def in_reentrant_checkpoint(model):
-    return in_checkpoint(model, use_reentrant=True)
-
-
-def each_block_in_checkpoint(model):
-    x = torch.full((3, 8), 0.4).requires_grad_()
-    y = x
-    for block in model:
-        y = checkpoint(block, y, use_reentrant=False)
-    y.square().sum().backward()
-    return [x.grad]
-
-
-def saved_on_cpu(model):
-    x = torch.full((3, 8), 0.4).requires_grad_()
-    with torch.autograd.graph.save_on_cpu():
-        loss = model(x.sin()).square().sum()
-        loss.backward()
-    return [x.grad]
-
-
-def backward_in_a_hook(model):
-    """Of another forward, while the third block's backward is yet to come."""
-    x, a, seen = torch.full((3, 8), 0.4).requires_grad_(), torch.full((3, 8), 0.3).requires_grad_(), []
-    other = model(a).square().sum()
-    handle = model[2].register_forward_hook(lambda _, __, out: seen.append(out))
-    y = model(x)
-    handle.remove()
-    seen[0].register_hook(lambda _: other.backward())
-    y.square().sum().backward()
-    return [x.grad, a.grad]
-
-
-def step_in_a_hook(model):
-    x, a, seen = torch.full((3, 8), 0.4).requires_grad_(), torch.full((3, 8), 0.3).requires_grad_(), []
-    handle = model[2].register_forward_hook(lambda _, __, out: seen.append(out))
-    y = model(x)
-    handle.remove()
-
-    def step(_):
-        with torch.enable_grad():
-            model(a).square().sum().backward()
-
-    seen[0].register_hook(step)
-    y.square().sum().backward()
-    return [x.grad, a.grad]
-
-
-def under_anomaly_mode(model):
-    x = torch.full((3, 8), 0.4).requires_grad_()
-    with torch.autograd.detect_anomaly():
-        model(x).square().sum().backward()
-    return [x.grad]
-
-
-USES = [
-    in_checkpoint,
-    in_reentrant_checkpoint,
-    each_block_in_checkpoint,
-    saved_on_cpu,
-    backward_in_a_hook,
-    step_in_a_hook,
-    under_anomaly_mode,
-    retained,
-    double,
-    interleaved,
-    interleaved_backwards,
-    joint,
-    accumulated,
-    some_gradients,
-    looked_at,
-    evaluated_between,
-    from_another_thread,
-    frozen,
-]
-
-
-@pytest.mark.parametrize("use", USES, ids=lambda use: use.__name__)
-@pytest.mark.filterwarnings("ignore:Anomaly Detection", "ignore:stowage. Mlp was called out of order")
-def test_uses_of_a_forward(use):
-    torch.manual_seed(5)
-    plain = nn.Sequential(*[Mlp(8) for _ in range(5)])
-    step = step_on(torch.full((3, 8), 0.2))
-    model = profiled(plain, use if use is not each_block_in_checkpoint else step)
-    for seed in range(16):
-        follow(model, random_schedule(5, seed))
-        assert_equal(outcome(model, use), outcome(plain, use))
-    assert not [run for run in model.stowage._chain.runs if any(run.activations.values())]
-    assert_equal(outcome(model, step), outcome(plain, step))
-
-
-def test_a_wrapped_model_in_checkpoint_leaves_nothing_behind():
-    from stowage import _torch
-
-    torch.manual_seed(0)
-    for use in (in_checkpoint, in_reentrant_checkpoint, saved_on_cpu, backward_in_a_hook, step_in_a_hook):
-        model = profiled(nn.Sequential(*[Mlp(8) for _ in range(4)]), step_on(torch.ones(3, 8)), "least")
-        gc.collect()
-        gc.disable()
-        try:
-            held = [outcome(model, use) and _torch.current_bytes() for _ in range(8)]
-        finally:
-            gc.enable()
-        assert len(set(held[3:])) == 1, use
-
-
-def test_a_second_backward_without_retain_graph_is_pytorchs_error():
-    model = profiled(nn.Sequential(Mlp(8), Mlp(8)), step_on(torch.ones(2, 8)), "least")
-    loss = model(torch.ones(2, 8)).sum()
-    loss.backward()
-    with pytest.raises(RuntimeError, match="second time"):
-        loss.backward()
 
 
 # What must be kept, what is refused, what fails.
