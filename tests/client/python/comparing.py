@@ -21,6 +21,11 @@ def outcome(model, call, seed=7):
     ]
 
 
+def local(tensor):
+    """This rank's part of a DTensor; of another tensor, all of it."""
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
+
+
 def assert_equal(got, expected):
     assert len(got) == len(expected)
     for place, (a, b) in enumerate(zip(got, expected)):

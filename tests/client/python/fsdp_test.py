@@ -15,13 +15,15 @@ from torch import nn
 torch.set_num_threads(1)
 pytestmark = pytest.mark.skipif(not _joint_version.is_here(), reason="fully_shard is tested on PyTorch from 2.11 on")
 WIDTH, LAYERS = 16, 5
+if _joint_version.is_here():
+    import torch.distributed.fsdp  # once, not in each rank
 
 
 class Net(nn.Module):
-    def __init__(self):
+    def __init__(self, width=WIDTH, layer=Mlp):
         super().__init__()
-        self.first, self.head = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 4)
-        self.layers = nn.ModuleList([Mlp(WIDTH) for _ in range(LAYERS)])
+        self.first, self.head = nn.Linear(width, width), nn.Linear(width, 4)
+        self.layers = nn.ModuleList([layer(width) for _ in range(LAYERS)])
 
     def forward(self, x):
         x = self.first(x)

@@ -5,6 +5,7 @@ import datetime
 import multiprocessing
 import os
 import pathlib
+import re
 import tempfile
 import time
 import traceback
@@ -19,6 +20,7 @@ except ImportError:
 
 GROUP_S = 20  # within which a rank that waits for another gives up
 DEADLINE_S = 100  # of all ranks together
+SEEDS = [3 * int(os.environ.get("STOWAGE_SOAK_RUN", "0")) + number for number in (1, 2, 3)]  # of faults; others in each soak
 
 _start = multiprocessing.get_context("fork")  # torch is imported already; no thread of its own runs yet
 
@@ -41,6 +43,16 @@ class Killed(Exception):
 
 class Failed(Exception):
     """What a rank raised: its type's name, then its text."""
+
+
+# As stowage says it, and as gloo does: of a connection that it reads, of one that it writes, of one that stands still.
+_MISSES = re.compile("another rank is gone|by peer|roken pipe|imed out")
+
+
+def misses_another(said):
+    """Of what a rank ended by, a Failed or its text: whether it ended in time, since another rank does not come."""
+    first_line = str(said).partition("\n")[0]
+    return "it hangs" not in first_line and _MISSES.search(first_line) is not None
 
 
 def _rank(function, arguments, rank, ranks, folder, group_s, pipe):

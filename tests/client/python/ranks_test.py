@@ -1,6 +1,7 @@
 """Ranks that plan as one: what they agree on, what leads them to plan anew, and that none waits for one that does not come."""
 
 import copy
+import functools
 import inspect
 import os
 import pathlib
@@ -15,9 +16,10 @@ import pytest
 import stowage
 import torch
 import torch.distributed as dist
+from comparing import local
 from ddp_test import loss_of, same
 from networks import Mlp
-from processes import Failed, Killed, outcomes, together, within
+from processes import SEEDS, Failed, Killed, outcomes, together, within
 from stowage import _chain, _copying, _measuring
 from stowage.planning import Profile
 from torch import nn
@@ -29,25 +31,32 @@ WIDTH = 32
 
 
 class Ill(nn.Module):
-    """A block that raises what it is told to, in the forwards that it is told to."""
+    """A block that does, or raises, what it is told to, in the forwards that it is told to."""
 
     def __init__(self):
         super().__init__()
         self.mlp, self.norm = Mlp(WIDTH), nn.BatchNorm1d(WIDTH)
         self.calls = 0
-        self.error = None
+        self.what = None
         self.at = ()
 
     def forward(self, x):
         self.calls += 1
         y = self.norm(self.mlp.up(x)[:, :WIDTH])
-        if self.error is not None and self.calls in self.at:
-            raise self.error  # when something is saved, and more is to come
+        if self.calls in self.at:
+            self.what()  # when something is saved, and more is to come
         return y + self.mlp(x)
 
-    def raises(self, error, *at):
+    def does(self, what, *at):
         """In so many forwards from now, the next one is 1."""
-        self.error, self.at = error, [self.calls + number for number in at]
+        self.what, self.at = what, [self.calls + number for number in at]
+
+    def raises(self, error, *at):
+        self.does(functools.partial(_raise, error), *at)
+
+
+def _raise(error):
+    raise error
 
 
 def blocks(count=6):
@@ -66,11 +75,28 @@ class Pair:
     def __init__(self, rank, budget="60%", **how):
         warnings.simplefilter("ignore")
         self.rank = rank
-        self.plain = blocks()
-        self.model = stowage.wrap(copy.deepcopy(self.plain), budget, **how)
-        self.parallel = [DistributedDataParallel(m) for m in (self.plain, self.model)]
+        self.plain, self.model = self.twins()
+        stowage.wrap(self.model, budget, **how)
+        self.parallel = [self.parallel_of(m) for m in (self.plain, self.model)]
         self.optimizers = [torch.optim.SGD(m.parameters(), lr=0.05) for m in (self.plain, self.model)]
         self.steps = 0
+
+    def twins(self):
+        plain = blocks()
+        return plain, copy.deepcopy(plain)
+
+    def parallel_of(self, model):
+        return DistributedDataParallel(model)
+
+    @property
+    def blocks(self):
+        return list(self.model)
+
+    def block_of(self, where, seed):
+        """For a fault in its forward: any; for one in its recompute: one that the last step ran again."""
+        again = [block for block, count in zip(self.blocks, self.training.recomputed) if count]
+        among = self.blocks if where == "forward" else again
+        return among[seed % len(among)]
 
     def step(self, rows=64):
         """Whether both left the same."""
@@ -81,7 +107,7 @@ class Pair:
             optimizer.zero_grad(set_to_none=True)
             loss = loss_of(parallel(x))
             loss.backward()
-            results.append([loss.detach(), *(p.grad.clone() for p in parallel.parameters()), torch.get_rng_state()])
+            results.append([loss.detach(), *(local(p.grad).clone() for p in parallel.parameters()), torch.get_rng_state()])
             results[-1] += [buffer.clone() for buffer in parallel.buffers()]
             optimizer.step()
         return same(results[:1], results[1:])
@@ -447,25 +473,29 @@ def test_a_planned_step_exchanges_one_word():
         assert all(equal) and calls == ["say"] * 4
 
 
-def new_shape_on_one(rank, seed):
-    pair = Pair(rank)
+def new_shape_on_one(rank, seed, make=Pair):
+    pair = make(rank)
     equal = [pair.step() for _ in range(3)]
-    first = pair.training.plan.digest
-    rows = 64 if rank == seed % 2 else 40 + 8 * seed
+    digests = [pair.training.plan.digest]
+    rows = (40, 48, 56, 72, 96)[seed % 5] if rank == seed % 2 else 64
     for _ in range(5):
         equal.append(pair.step(rows))
     plans = [book.plan for book in pair.training._chain.books.values()]
     equal += [pair.step() for _ in range(2)]
-    return equal, first, [plan is not None for plan in plans], pair.fits
+    digests.append(pair.training.plan.digest)
+    return equal, digests, [plan is not None for plan in plans], pair.fits
 
 
-@pytest.mark.parametrize("seed", [1, 2, 4])
-def test_a_new_shape_on_one_rank_is_measured_by_all(seed):
-    first, second = together(2, new_shape_on_one, seed)
+def check_new_shape(first, second):
     for equal, _, planned, fits in (first, second):
         assert all(equal) and all(planned) and fits
     assert first[1] == second[1]
     assert sorted([len(first[2]), len(second[2])]) == [1, 2]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_new_shape_on_one_rank_is_measured_by_all(seed):
+    check_new_shape(*together(2, new_shape_on_one, seed))
 
 
 def larger_shape(rank, replanned):
@@ -565,18 +595,15 @@ def lacks_memory(rank, where, seed, budget):
     equal = [pair.step() for _ in range(3)]
     before = pair.training.plan
     if rank == seed % 2:
-        planned = [number for number, count in enumerate(pair.training.recomputed) if count]
-        if where == "forward":
-            pair.model[1 + seed % 5].raises(out_of_memory(), 1)
-        else:  # in the recompute, and where that begins anew from the nearest activation
-            at = (2,) if where == "recompute" else (2, 3)
-            pair.model[planned[seed % len(planned)]].raises(out_of_memory(), *at)
+        # In the recompute, and where that begins anew from the nearest activation.
+        at = {"forward": (1,), "recompute": (2,), "both": (2, 3)}[where]
+        pair.block_of(where, seed).raises(out_of_memory(), *at)
     equal += [pair.step() for _ in range(4)]
     after = pair.training.plan
     return equal, before.digest, before.peak_bytes, after.digest, after.budget_bytes, pair.fits
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("where, budget", [("forward", "100%"), ("forward", "70%"), ("recompute", "70%"), ("both", "70%")])
 def test_memory_that_runs_out_on_one_rank(where, budget, seed):
     first, second = together(2, lacks_memory, where, seed, budget)
@@ -606,24 +633,40 @@ def test_what_is_measured_anew_takes_no_more_than_before():
 
 GIVES_UP_S = 8  # a rank that waits for one that is gone
 SLACK_S = 6  # of a busy machine
+FAULT_STEPS = 6
 
 
-def killed(rank, seed, how):
-    pair = Pair(rank)
-    for step in range(6):
-        if rank == 1 and step == seed:
-            os.kill(os.getpid(), how)
+def step_of(seed):
+    """In which the fault of that seed comes: one by a plan that is not the first."""
+    return 2 + seed % (FAULT_STEPS - 2)
+
+
+def comes(rank, step, seed):
+    """Whether the fault of that seed comes on this rank now."""
+    return rank == seed % dist.get_world_size() and step == step_of(seed)
+
+
+def killed(rank, seed, how, make=Pair):
+    """Between two steps, in a block's forward, or where it runs again."""
+    pair = make(rank)
+    for step in range(FAULT_STEPS):
+        if comes(rank, step, seed):
+            where = ("between", "forward", "recompute")[seed % 3]
+            if where == "between":
+                os.kill(os.getpid(), how)
+            pair.block_of(where, seed).does(lambda: os.kill(os.getpid(), how), 1 if where == "forward" else 2)
         with within(GIVES_UP_S + SLACK_S):
             pair.step()
 
 
-@pytest.mark.parametrize("seed", [1, 3, 4])
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_a_rank_that_is_killed_fails_all(how, seed):
-    first, second, third = outcomes(3, killed, seed, how, group_s=GIVES_UP_S)
-    assert isinstance(second, Killed)
-    for outcome in (first, third):
-        assert isinstance(outcome, Failed) and "it hangs" not in str(outcome)
+    for rank, outcome in enumerate(outcomes(3, killed, seed, how, group_s=GIVES_UP_S)):
+        if rank == seed % 3:
+            assert isinstance(outcome, Killed)
+        else:
+            assert isinstance(outcome, Failed) and "it hangs" not in str(outcome)
 
 
 def killed_between(rank):
@@ -671,39 +714,45 @@ def lacks_memory_in_backward(rank, seed):
     torch.manual_seed(1)
     net = stowage.wrap(nn.Sequential(*[Backward() for _ in range(5)]), "60%")
     model = DistributedDataParallel(net)
-    for step in range(5):
-        net[seed].told = rank == 1 and step == 3
+    for step in range(FAULT_STEPS):
+        net[seed % len(net)].told = comes(rank, step, seed)
         with within(GIVES_UP_S + SLACK_S):
             loss_of(model(batch(rank, step))).backward()
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_memory_that_runs_out_in_a_backward_ends_all(seed):
-    first, second = outcomes(2, lacks_memory_in_backward, seed, group_s=GIVES_UP_S)
-    assert isinstance(second, Failed) and "memory" in str(second)
-    assert isinstance(first, Failed) and "it hangs" not in str(first)
+    found = outcomes(2, lacks_memory_in_backward, seed, group_s=GIVES_UP_S)
+    lacking, other = found[seed % 2], found[1 - seed % 2]
+    assert isinstance(lacking, Failed) and "memory" in str(lacking)
+    assert isinstance(other, Failed) and "it hangs" not in str(other)
 
 
-def slow(rank, seed):
-    pair = Pair(rank)
+def slow(rank, seed, make=Pair):
+    """Before a step, or within a block's forward."""
+    pair = make(rank)
     equal = []
-    for step in range(6):
-        if rank == seed % 3:
-            time.sleep(0.05 * (1 + (seed + step) % 3))  # that is the fault
+    for step in range(FAULT_STEPS):
+        if rank == seed % dist.get_world_size():
+            wait = functools.partial(time.sleep, 0.05 * (1 + (seed + step) % 3))  # that is the fault
+            if step % 2:
+                pair.block_of("forward", seed).does(wait, 1)
+            else:
+                wait()
         equal.append(pair.step())
     return equal, pair.training.plan.digest, pair.fits
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_slow_rank_is_waited_for(seed):
     found = together(3, slow, seed)
     assert all(all(equal) and fits for equal, _, fits in found)
     assert len({digest for _, digest, _ in found}) == 1
 
 
-def too_slow(rank, folder):
+def too_slow(rank, folder, make=Pair):
     """The second one stands still until the first one has given up."""
-    pair = Pair(rank)
+    pair = make(rank)
     over = pathlib.Path(folder, "over")
     for step in range(5):
         while rank == 1 and step == 3 and not over.exists():
@@ -722,23 +771,26 @@ def test_a_rank_that_stands_still_is_given_up(tmp_path):
         assert isinstance(outcome, Failed) and "it hangs" not in str(outcome)
 
 
-def other_version(rank, ranks):
+def other_version(rank, who, make=Pair):
     from stowage import _ranks
 
-    if rank == ranks - 1:
+    if rank == who:
         _ranks.__version__ = "0.0.1"
-    pair = Pair(rank)
+    pair = make(rank)
     pair.step()
+
+
+def check_other_version(found, who):
+    for rank, outcome in enumerate(found):
+        assert isinstance(outcome, Failed)
+        other = who if rank != who else min({0, 1} - {who})
+        assert f"FailedPrecondition: rank {other} has (stowage, PyTorch" in str(outcome)
+        assert "'0.0.1'" in str(outcome) and f"'{stowage.__version__}'" in str(outcome)
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_ranks_of_different_versions_are_refused(ranks):
-    found = outcomes(ranks, other_version, ranks)
-    for rank, outcome in enumerate(found):
-        assert isinstance(outcome, Failed)
-        other = 0 if rank == ranks - 1 else ranks - 1
-        assert f"FailedPrecondition: rank {other} has (stowage, PyTorch" in str(outcome)
-        assert "'0.0.1'" in str(outcome) and f"'{stowage.__version__}'" in str(outcome)
+    check_other_version(outcomes(ranks, other_version, ranks - 1), ranks - 1)
 
 
 def one_without_server(rank, away):
@@ -755,24 +807,28 @@ def test_the_server_is_away_for_one_rank(away):
     assert len({(digest, source) for _, digest, source, _ in found}) == 1 and found[0][2] == "local"
 
 
-def one_without_that_server(rank, away, address):
+def one_without_that_server(rank, away, address, make=Pair):
     from stowage import rpc
 
     server = "unix:/nobody/is/here" if rank == away else rpc.Server(address, patience_s=60.0)
-    pair = Pair(rank, server=server)
+    pair = make(rank, server=server)
     equal = [pair.step() for _ in range(4)]
     return equal, pair.training.plan.digest, pair.training.source, pair.fits
 
 
-@pytest.mark.parametrize("away", [0, 1, 2])
-def test_a_server_that_is_there_is_away_for_one_rank(away):
+def check_server_away(ranks, away, make=Pair):
     """Rank 0 asks for all."""
     rpc_test = pytest.importorskip("rpc_test")
     with rpc_test.Stowaged() as stowaged:
-        found = together(3, one_without_that_server, away, stowaged.address)
+        found = together(ranks, one_without_that_server, away, stowaged.address, make)
     assert all(all(equal) and fits for equal, *_, fits in found)
     assert len({digest for _, digest, *_ in found}) == 1
     assert {source for _, _, source, _ in found} == {"local" if away == 0 else "solved"}
+
+
+@pytest.mark.parametrize("away", [0, 1, 2])
+def test_a_server_that_is_there_is_away_for_one_rank(away):
+    check_server_away(3, away)
 
 
 def of_uneven_ranks(rank):

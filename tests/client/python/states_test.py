@@ -187,16 +187,17 @@ def lacks_memory_once(rank):
     return peak_bytes, pair.training.state()
 
 
-def resumed(rank, states):
-    pair = Pair(rank, "100%")
+def resumed(rank, states, budget="100%", make=Pair):
+    pair = make(rank, budget)
     pair.training.load_state(states[rank])
     equal = [pair.step() for _ in range(4)]
-    return all(equal) and pair.fits, pair.training.source, pair.training.plan.budget_bytes
+    plan = pair.training.plan
+    return all(equal) and pair.fits, pair.training.source, plan.budget_bytes, plan.digest
 
 
 def test_another_number_of_ranks_takes_no_more_than_was_left():
     before = together(3, lacks_memory_once)
-    for well, source, budget_bytes in together(2, resumed, [state for _, state in before[1:]]):
+    for well, source, budget_bytes, _ in together(2, resumed, [state for _, state in before[1:]]):
         assert well and source == "local" and budget_bytes <= int(0.9 * before[1][0])
 
 
