@@ -266,14 +266,15 @@ class Ranks:
         """After the last block's forward, or one that failed or ended before: has the words go out at the end of the backward.
 
         After a forward that measured no backward begins unless all ranks have come so far: it would wait for them. Raises
-        FailedPrecondition where another one failed.
+        FailedPrecondition where another one failed, or, under one schedule, Unavailable: there the others may wait within the
+        forward for one that failed, so that it tells them nothing, and ends.
         """
         if self.parted or self._has_ended:
             return
         self._has_ended = True
         if error is not None:
             self.note(out_of_memory=self._words.out_of_memory or is_out_of_memory(error))
-        if self.measuring:
+        if self.measuring and (error is None or not self.one_schedule):
             said = self.group.gather(None if error is None else _text_of(error))
             if error is None:
                 _raise_for(said, "while it measured")

@@ -115,6 +115,22 @@ def test_memory_that_runs_out_on_one_rank_ends_all_and_a_restart_takes_less(wher
     assert len({digest for *_, digest in again}) == 1
 
 
+def lacks_memory_while_measured(rank, seed):
+    pair = Shared(rank)
+    if rank == seed % 2:
+        pair.block_of("forward", seed).raises(out_of_memory(), 4)
+    with within(GIVES_UP_S - 1):  # the other one waits within the forward, and hears nothing
+        pair.step()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_memory_that_runs_out_while_one_rank_measures_is_its_error_at_once(seed):
+    found = outcomes(2, lacks_memory_while_measured, seed, **LIMITS)
+    lacking, other = found[seed % 2], found[1 - seed % 2]
+    assert "out of memory" in str(lacking).partition("\n")[0], found
+    assert isinstance(other, Failed) and misses_another(other), found
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_new_shape_on_one_rank_is_measured_by_all(seed):
     check_new_shape(*together(2, new_shape_on_one, seed, Shared, **LIMITS))
