@@ -35,9 +35,14 @@ _cpu_state: Callable[..., Any] = _torch.random_state if _is_for_this_torch() els
 _put_cpu_state: Callable[[Any], None] = _torch.set_random_state if _is_for_this_torch() else torch.set_rng_state
 
 
+def local_part(value: Any) -> Any:
+    """This rank's, of a DTensor; else the value itself."""
+    return getattr(value, "_local_tensor", value)
+
+
 def own_bytes(tensor: torch.Tensor) -> int:
     """Of its elements, wherever they are; of a DTensor, this rank's."""
-    tensor = getattr(tensor, "_local_tensor", tensor)
+    tensor = local_part(tensor)
     return int(tensor.numel() * tensor.element_size())
 
 
@@ -99,6 +104,14 @@ class Device:
         """The most that was held since the last call."""
         return _torch.take_recent_peak_bytes()
 
+    def thread_bytes(self) -> Optional[int]:
+        """What this thread has allocated less what it has let go of, from some start on; None where all count as one."""
+        return _torch.thread_bytes()
+
+    def take_thread_peak_bytes(self) -> int:
+        """The most of that since this thread's last call."""
+        return _torch.take_thread_peak_bytes()
+
     def now_ns(self) -> int:
         """The time at which all work asked for so far is done."""
         return time.perf_counter_ns()
@@ -123,7 +136,7 @@ class Device:
 
     def bytes_of(self, tensors: Iterable[Any]) -> int:
         """What tensors among these take of the device, each storage counted once."""
-        here = [getattr(t, "_local_tensor", t) for t in tensors if self.has(t)]
+        here = [local_part(t) for t in tensors if self.has(t)]
         return sum({storage_id(t): storage_bytes(t) for t in here}.values())
 
     def gradient_bytes(self, tensors: Iterable[Any]) -> int:
@@ -204,6 +217,9 @@ class Accelerator(Device):
         peak = self._stat("peak")
         self.module.reset_peak_memory_stats(self._device)
         return peak
+
+    def thread_bytes(self) -> Optional[int]:
+        return None
 
     def now_ns(self) -> int:
         self.module.synchronize(self._device)

@@ -26,7 +26,7 @@ from typing import (
 
 import torch
 
-from stowage._device import Device, own_bytes
+from stowage._device import Device, local_part, own_bytes
 from stowage._run import Call, _no_unpack, _Other, _Plain, may_hold_tensors, restored, saved_tensors_hooks, versions_in
 from stowage._versions import hidden_from_dynamo, leaves_of, queue_callback, storage_id, tensors_left_in, unhooked
 from stowage.errors import ExecutionError, InvalidArgument
@@ -51,6 +51,27 @@ class Window(NamedTuple):
     time_ns: int
 
 
+class _Held:
+    """What is held beyond a start, by all threads, or by this one alone where that is more: what another thread lets go of
+    meanwhile, of gradients that ranks have summed, is none of a block's."""
+
+    __slots__ = ("_before", "_device", "_own")
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._before, self._own = device.current_bytes(), device.thread_bytes()
+        self.take_peak()
+
+    def now(self) -> int:
+        held, own = self._device.current_bytes() - self._before, self._device.thread_bytes()
+        return held if own is None or self._own is None else max(held, own - self._own)
+
+    def take_peak(self) -> int:
+        """The most since this was last taken of any."""
+        peak = self._device.take_peak_bytes() - self._before
+        return peak if self._own is None else max(peak, self._device.take_thread_peak_bytes() - self._own)
+
+
 class _Measured:
     __slots__ = ("_device", "_held", "_peak", "_start", "window")
 
@@ -59,8 +80,7 @@ class _Measured:
 
     def __enter__(self) -> _Measured:
         self._device.settle()
-        self._held = self._peak = self._device.current_bytes()
-        self._device.take_peak_bytes()
+        self._held, self._peak = _Held(self._device), 0
         self._start = self._device.now_ns()
         return self
 
@@ -74,8 +94,8 @@ class _Measured:
         return self._until(self._device.now_ns() - self._start)
 
     def _until(self, time_ns: int) -> Window:
-        self._peak = max(self._peak, self._device.take_peak_bytes())
-        return Window(self._peak - self._held, self._device.current_bytes() - self._held, time_ns)
+        self._peak = max(self._peak, self._held.take_peak())
+        return Window(self._peak, self._held.now(), time_ns)
 
 
 class _Arrivals:
@@ -85,7 +105,7 @@ class _Arrivals:
     """
 
     def __init__(self, device: Device, outputs: Sequence[torch.Tensor], parameters: Iterable[torch.Tensor]) -> None:
-        self._device = device
+        self._held = _Held(device)
         self.bytes = 0
         self._peak = 0
         self._mine = {id(parameter) for parameter in parameters if own_bytes(parameter) >= LEAST_WATCHED_BYTES}
@@ -123,14 +143,14 @@ class _Arrivals:
                 gradient = gradients[place]
                 if self._missing[parameter] == 0 and gradient is not None and gradient.layout == torch.strided:
                     if parameter in self._summed:  # right after this, beside what it is the sum of
-                        self._peak = max(self._peak, self._device.current_bytes() + own_bytes(gradient) - self.bytes)
+                        self._peak = max(self._peak, self._held.now() + own_bytes(gradient) - self.bytes)
                     self.bytes += own_bytes(gradient)
 
         return note
 
     def peak_bytes(self) -> int:
-        """Up to now."""
-        self._peak = max(self._peak, self._device.take_peak_bytes() - self.bytes)
+        """Up to now, beyond what was held at first."""
+        self._peak = max(self._peak, self._held.take_peak() - self.bytes)
         return self._peak
 
     def end(self) -> None:
@@ -168,12 +188,26 @@ class _Seed(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def forward(ctx: Any, *outputs: torch.Tensor) -> torch.Tensor:
-        ctx.like = [(output.shape, output.dtype, output.device) for output in outputs]
+        ctx.make = [_maker_of_ones(output) for output in outputs]
         return torch.zeros((), device=outputs[0].device)
 
     @staticmethod
     def backward(ctx: Any, _: torch.Tensor) -> Tuple[torch.Tensor, ...]:
-        return tuple(torch.ones(shape, dtype=dtype, device=device) for shape, dtype, device in ctx.like)
+        return tuple([make() for make in ctx.make])
+
+
+def _maker_of_ones(like: torch.Tensor) -> Callable[[], torch.Tensor]:
+    """Makes the gradient of a tensor that it does not hold."""
+    here = local_part(like)
+    ones = functools.partial(torch.ones, here.shape, dtype=here.dtype, device=here.device)
+    if here is like:
+        return ones
+    shared: Any = like
+    whole: Any = sys.modules["torch.distributed.tensor"].Replicate()
+    placements = [whole if placement.is_partial() else placement for placement in shared.placements]  # of a sum each has all
+    mesh, sizes = shared.device_mesh, {"shape": shared.shape, "stride": shared.stride()}
+    make = functools.partial(type(shared).from_local, device_mesh=mesh, placements=placements, run_check=False, **sizes)
+    return lambda: make(ones())
 
 
 class _HeldBackwards:
@@ -382,6 +416,8 @@ class _BlockMeter:
                 return
         if versions != [tensor._version for tensor in tensors]:
             self._kept = "it writes over its input"
+        if self._kept is None and any(local_part(leaf) is not leaf for leaf in leaves_of((args, kwargs, out))):
+            self._kept = "it is given DTensors, or hands them on"  # whose views a recompute could not make of its input
         self._output_bytes = self._device.bytes_of(leaves_of(out))
         self._graph_bytes = max(0, measured.window.grown_bytes - self._output_bytes)
         self._keep_largest("forward_overhead_bytes", max(0, measured.window.peak_bytes - self._output_bytes))
@@ -422,6 +458,7 @@ class _BlockMeter:
         held: List[torch.Tensor] = []
         at_last: List[Window] = []
         first: List[int] = []
+        since: List[_Held] = []  # the backward's begin
         arrivals: List[_Arrivals] = []
 
         def hold(tensor: torch.Tensor) -> int:
@@ -432,7 +469,7 @@ class _BlockMeter:
 
         def fetch(index: int) -> torch.Tensor:
             if not first:
-                first.append(self._device.current_bytes() - arrivals[0].bytes)
+                first.append(since[0].now() - arrivals[0].bytes)
             return held[index]
 
         with _Beside(self._call), restored(self._call), torch.enable_grad(), _Measured(self._device) as measured:
@@ -447,11 +484,11 @@ class _BlockMeter:
             self._note_time("recompute_saving_time_ns", at_last[0])
         of_module = {storage_id(tensor) for tensor in tensors_left_in(self._call.module)}
         self._staying_bytes = self._device.bytes_of(tensor for tensor in held if storage_id(tensor) in of_module)
-        before = self._device.current_bytes()
+        since.append(_Held(self._device))
         backward = self._backward([output for output in outputs if output.requires_grad], sources, arrivals)
         self._note_time("backward_time_ns", backward)
         if first:
-            self._early_bytes = max(0, first[0] - before - self._device.gradient_bytes(outputs))
+            self._early_bytes = max(0, first[0] - self._device.gradient_bytes(outputs))
 
     def _backward(
         self, outputs: List[torch.Tensor], sources: List[torch.Tensor], told: Optional[List[_Arrivals]] = None
@@ -464,13 +501,12 @@ class _BlockMeter:
         arrivals = _Arrivals(self._device, outputs, parameters)
         if told is not None:
             told.append(arrivals)
-        before = self._device.current_bytes()
         with _Measured(self._device) as measured:
             made = torch.autograd.grad(seed, into, allow_unused=True)
             peak = arrivals.peak_bytes()
         del made
         arrivals.end()
-        return measured.window._replace(peak_bytes=max(0, peak - before - self._device.gradient_bytes(outputs)))
+        return measured.window._replace(peak_bytes=max(0, peak - self._device.gradient_bytes(outputs)))
 
     def _note_time(self, field: str, window: Window) -> None:
         self._times.setdefault(field, []).append(window.time_ns)

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "client/torch/memory/thread_memory.h"
 #include "client/torch/memory/tracking_allocator.h"
 
 namespace {
@@ -60,6 +61,14 @@ PYBIND11_MODULE(_torch, module) {
   module.def("current_bytes", [] { return TrackingAllocator::Install()->current().value(); });
   module.def("take_recent_peak_bytes",
              [] { return TrackingAllocator::Install()->TakeRecentPeak().value(); });
+  // Of the calling thread alone, whatever others do meanwhile.
+  module.def("thread_bytes",
+             [] { return stowage::HeldByThread(*TrackingAllocator::Install())->value(); });
+  module.def("take_thread_peak_bytes", [] {
+    const int64_t peak = stowage::ThreadPeak(*TrackingAllocator::Install())->value();
+    stowage::ResetThreadPeak();
+    return peak;
+  });
   // For jobs, whatever takes recent peaks meanwhile.
   module.def("peak_bytes", [] { return TrackingAllocator::Install()->peak().value(); });
   module.def("reset_peak", [] { TrackingAllocator::Install()->ResetPeak(); });

@@ -1,6 +1,8 @@
 """What blocks and their gradients take, and what a plan holds of it."""
 
+import copy
 import gc
+import threading
 
 import pytest
 import stowage
@@ -93,6 +95,39 @@ def test_memory_that_others_let_go_of_while_a_block_is_measured(at):
     for _ in range(3):
         model(torch.randn(2, 8)).square().mean().backward()
     assert model.stowage.plan is not None and Releases.calls >= at
+
+
+class ReleasesElsewhere(Mlp):
+    """Another thread lets go of memory in each of its forwards, while there is any."""
+
+    others: list = []
+
+    def forward(self, x):
+        y = self.up(x)
+        if self.others:
+            thread = threading.Thread(target=self.others.pop)
+            thread.start()
+            thread.join()
+        return x + self.down(y)
+
+
+def sizes_of(model):
+    stages = model.stowage.profile.to_dict()["chain"]["stages"]
+    return [{name: size for name, size in stage.items() if name.endswith("_bytes")} for stage in stages]
+
+
+def test_memory_that_another_thread_lets_go_of_while_a_block_is_measured_is_no_blocks():
+    """As threads of gloo do of gradients that ranks have summed."""
+    torch.manual_seed(6)
+    plain, step = nn.Sequential(*[ReleasesElsewhere(8) for _ in range(3)]), step_on(torch.randn(2, 8))
+    alone = sizes_of(profiled(plain, step))
+    ReleasesElsewhere.others[:] = [torch.ones(4096) for _ in range(100)]
+    beside = stowage.wrap(copy.deepcopy(plain), "100%")
+    outcome(beside, step)
+    measured = len(ReleasesElsewhere.others)
+    ReleasesElsewhere.others.clear()
+    outcome(beside, step)
+    assert 0 < measured < 80 and sizes_of(beside) == alone
 
 
 def test_no_garbage_is_collected_while_a_block_is_measured():

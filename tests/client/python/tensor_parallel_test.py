@@ -106,6 +106,51 @@ class Norm(nn.Module):
         return F.gelu(self.norm(x))
 
 
+class Handed(nn.Module):
+    """Hands on a DTensor, as SequenceParallel does unless it is told otherwise."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(WIDTH)
+
+    def forward(self, x):
+        return self.norm(x)
+
+
+class Taken(nn.Module):
+    def forward(self, x):
+        return torch.tanh(x).to_local()
+
+
+def handing_on():
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor.parallel import SequenceParallel, parallelize_module
+
+    torch.manual_seed(5)
+    model = nn.Sequential(Mlp(WIDTH), Mlp(WIDTH), Handed(), Taken(), Mlp(WIDTH), Mlp(WIDTH))
+    parallelize_module(model[2], init_device_mesh("cpu", (dist.get_world_size(),)), {"norm": SequenceParallel()})
+    return model
+
+
+def handed_on(rank):
+    warnings.simplefilter("ignore")
+
+    def batch():
+        return torch.randn(4, 32, WIDTH)[:, 16 * rank : 16 * rank + 16].contiguous()
+
+    expected, _ = steps_of(handing_on(), 4, batch)
+    model = stowage.wrap(handing_on(), "least")
+    got, _ = steps_of(model, 4, batch)
+    return same(got, expected), model.stowage.kept, model.stowage.recomputed, model.stowage.plan.digest
+
+
+def test_blocks_that_hand_dtensors_on_run_once():
+    first, second = together(2, handed_on)
+    assert first == second and first[0]
+    assert first[1] == {block: "it is given DTensors, or hands them on" for block in (3, 4)}
+    assert first[2][2:4] == [0, 0] and sum(first[2]) > 0
+
+
 def model_of_sequences():
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Shard
