@@ -359,7 +359,7 @@ def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
     kinds = [kind for kind in KINDS if getattr(arguments, kind)] or list(KINDS)
     # At the beginning: the page is written after each version, and changes the tree.
-    of = {kind: {"sources": digest_of_sources(kind), "commit": commit_of(ROOT), "date": moment("")["date"]} for kind in KINDS}
+    of = {kind: {"sources": digest_of_sources(kind), "commit": commit_of(ROOT, *SOURCES[kind]), "date": moment("")["date"]} for kind in KINDS}
     failed = False
     for name in chosen:
         print(f"== {name}: build/versions/{name}.log", flush=True)

@@ -21,9 +21,10 @@ def found(pattern, path):
     return match.group(1).strip() if match else "unknown"
 
 
-def commit_of(root):
+def commit_of(root, *folders):
+    """With a word where the work tree has changes to it, in these folders if any are named."""
     commit = said("git", "rev-parse", "--short=12", "HEAD", cwd=root) or "unknown"
-    return commit + ", changed" if said("git", "status", "--porcelain", cwd=root) else commit
+    return commit + ", changed" if said("git", "status", "--porcelain", "--", *folders, cwd=root) else commit
 
 
 def describe(build):
