@@ -6,6 +6,7 @@
 #include <iostream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -95,14 +96,14 @@ void LogStart(const ServerConfig& config, const std::string& address, Log* log) 
   });
 }
 
-void WarnOfOpenRedis(const StoreConfig& config, Log* log) {
-  if (!IsRedisOpen(config)) return;
+// `flag`: of its address.
+void WarnOfOpenRedis(const std::optional<RedisAddress>& redis, const std::string& flag, Log* log) {
+  if (!redis || !IsRedisOpen(*redis)) return;
   log->Write(LogLevel::kWarning, "redis_open", [&](LogLine* line) {
-    line->Add("host", HostsOf(*config.redis).front().host);
-    line->Add("reason",
-              std::string("all who reach it may read, change and delete plans: set "
-                          "--redis_password_file or --redis_cert, and keep it on a network "
-                          "of its own"));
+    line->Add("host", HostsOf(*redis).front().host);
+    line->Add("reason", "all who reach it may read, change and delete what is in it: set " + flag +
+                            "_password_file or " + flag +
+                            "_cert, and keep it on a network of its own");
   });
 }
 
@@ -112,7 +113,8 @@ void WarnOfLosableDecisions(const StoreConfig& config, Log* log) {
     line->Add("reason",
               std::string("pins, roll-backs, freezes and deletions are in this process and "
                           "in Redis alone: when both have lost them, deleted plans may "
-                          "come back and pins are gone: set --decisions_file"));
+                          "come back and pins are gone: set --decisions_file, or "
+                          "--decisions_redis"));
   });
 }
 
@@ -165,7 +167,8 @@ int Serve(ServerConfig config, const CommandLine& line, const ConfigSources& sou
   const absl::StatusOr<Stores> stores = OpenStores(config.store, &metrics, &log);
   if (!stores.ok()) return Fail(kExitCannotListen, stores.status());
   config.planning.lease = stores->lease.get();
-  WarnOfOpenRedis(config.store, &log);
+  WarnOfOpenRedis(config.store.redis, "--redis", &log);
+  WarnOfOpenRedis(config.store.decisions_redis, "--decisions_redis", &log);
   WarnOfLosableDecisions(config.store, &log);
   WarnOfMemory(config, &log);
   FillFrom(config.catalogue, stores->plans.get(), &log);

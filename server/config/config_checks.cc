@@ -122,6 +122,8 @@ absl::Status CheckDurations(const ConfigSources& sources) {
       {"reload_interval", absl::GetFlag(FLAGS_reload_interval), absl::Seconds(1), kDay},
       {"redis_timeout", absl::GetFlag(FLAGS_redis_timeout), absl::Milliseconds(1),
        absl::Seconds(10)},
+      {"decisions_redis_timeout", absl::GetFlag(FLAGS_decisions_redis_timeout),
+       absl::Milliseconds(1), absl::Seconds(10)},
       {"redis_ttl", absl::GetFlag(FLAGS_redis_ttl), absl::Minutes(1), 365 * kDay},
       {"max_connection_age", age == absl::ZeroDuration() ? kDay : age, absl::Seconds(1), kDay},
   };

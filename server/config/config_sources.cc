@@ -40,7 +40,7 @@ std::string WithoutComment(const std::string& line) {
 }
 
 std::string Shown(const std::string& flag, const std::string& value) {
-  return flag == "redis" ? WithoutPassword(value) : value;
+  return flag == "redis" || flag == "decisions_redis" ? WithoutPassword(value) : value;
 }
 
 // So that EffectiveConfig prints what ApplyFile reads.

@@ -61,7 +61,7 @@ class ConfigSources {
 std::string EnvironmentName(const std::string& flag);
 
 // All flags with their values and origins, as a file that ApplyFile reads; with *** for a password in
-// --redis.
+// --redis or --decisions_redis.
 std::string EffectiveConfig(const ConfigSources& sources);
 
 }  // namespace stowage

@@ -11,6 +11,7 @@
 #include "server/decisions/decided_plan_store.h"
 #include "server/decisions/decision_book.h"
 #include "server/decisions/decision_store.h"
+#include "server/decisions/durable_redis.h"
 #include "server/decisions/shared_decisions.h"
 #include "server/store/memory_plan_store.h"
 #include "server/store/metrics_plan_store.h"
@@ -26,6 +27,9 @@ namespace {
 
 // How late a change by another server may be seen, per tier in front of Redis.
 constexpr std::chrono::seconds kFreshness{5};
+
+// Of a look at the Redis of decisions before the server serves.
+constexpr std::chrono::seconds kStartPatience{5};
 
 // Of the file; more would wait for the disk, and each has a cache of its own.
 constexpr int kMostReaders = 8;
@@ -43,6 +47,30 @@ std::shared_ptr<RedisClient> Client(const StoreConfig& config, ServerMetrics* me
   connections.connections = config.threads + 1;  // and the lease's own thread
   connections.metrics = metrics;
   connections.log = log;
+  return MakeRedisClient(connections);
+}
+
+// With patience: nobody waits yet. One that is away is looked at when it is there.
+absl::Status CheckAtStart(RedisOptions connections) {
+  connections.timeout = std::max<std::chrono::nanoseconds>(connections.timeout, kStartPatience);
+  connections.log = nullptr;
+  const absl::Status status = MakeRedisClient(connections)->Ping();
+  if (!absl::IsFailedPrecondition(status)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("--decisions_redis: ", status.message()));
+}
+
+// What decisions are exchanged in: a Redis of their own, or that of the plans, if there is one.
+absl::StatusOr<std::shared_ptr<RedisClient>> DecisionsClient(
+    const StoreConfig& config, const std::shared_ptr<RedisClient>& plans, Log* log) {
+  if (!config.decisions_redis) return plans;
+  RedisOptions connections;
+  connections.address = *config.decisions_redis;
+  connections.timeout = config.decisions_redis_timeout;
+  connections.connections = config.threads + 1;  // and the book's own thread
+  connections.log = log;
+  connections.called = "decisions";
+  connections.check = CheckDurable;
+  if (absl::Status status = CheckAtStart(connections); !status.ok()) return status;
   return MakeRedisClient(connections);
 }
 
@@ -129,10 +157,10 @@ absl::StatusOr<std::unique_ptr<PlanStore>> File(const StoreConfig& config, Serve
 
 }  // namespace
 
-bool IsRedisOpen(const StoreConfig& config) {
-  if (!config.redis || !config.redis->password.empty()) return false;
-  if (config.redis->tls && !config.redis->tls->cert.empty()) return false;
-  const std::vector<RedisHost> hosts = HostsOf(*config.redis);
+bool IsRedisOpen(const RedisAddress& address) {
+  if (!address.password.empty()) return false;
+  if (address.tls && !address.tls->cert.empty()) return false;
+  const std::vector<RedisHost> hosts = HostsOf(address);
   return !std::all_of(hosts.begin(), hosts.end(), [](const RedisHost& host) {
     const bool is_ipv6 = host.host.find(':') != std::string::npos;
     return IsLocalAddress(is_ipv6 ? absl::StrCat("[", host.host, "]:0")
@@ -141,7 +169,7 @@ bool IsRedisOpen(const StoreConfig& config) {
 }
 
 bool MayLoseDecisions(const StoreConfig& config) {
-  return config.redis.has_value() && config.decisions_path.empty();
+  return config.redis && !config.decisions_redis && config.decisions_path.empty();
 }
 
 absl::StatusOr<Stores> OpenStores(const StoreConfig& config, ServerMetrics* metrics, Log* log) {
@@ -154,7 +182,9 @@ absl::StatusOr<Stores> OpenStores(const StoreConfig& config, ServerMetrics* metr
     file = *std::move(opened);
   }
   const std::shared_ptr<EntryKeys> keys = redis ? EntryKeysOf(config) : nullptr;
-  const auto book = Decisions(config, redis, keys, metrics);
+  const auto exchange = DecisionsClient(config, redis, log);
+  if (!exchange.ok()) return exchange.status();
+  const auto book = Decisions(config, *exchange, keys, metrics);
   if (!book.ok()) return book.status();
   std::optional<std::chrono::nanoseconds> freshness;
   Stores stores;

@@ -30,6 +30,8 @@ struct StoreConfig {
   std::chrono::nanoseconds redis_timeout{};
   std::chrono::milliseconds redis_time_to_live{};
   std::string redis_prefix;
+  std::optional<RedisAddress> decisions_redis;  // with `redis`; none: that one has them
+  std::chrono::nanoseconds decisions_redis_timeout{};
   std::string entry_key_file;  // read again and again; empty: none
   EntryKeys::Keys entry_keys;  // that it says at the start
   std::chrono::milliseconds reload_interval = std::chrono::seconds(10);
@@ -46,14 +48,16 @@ struct Stores {
 // Whether everyone who reaches its host may read and write the Redis: it is of another machine, and
 // this server shows it neither a password nor a certificate. (Without TLS what goes there is plain text
 // also where it has a password.)
-bool IsRedisOpen(const StoreConfig& config);
+bool IsRedisOpen(const RedisAddress& address);
 
 // Whether what administrators decide lies where it may be lost while plans that it is about are not: in
-// this process and a Redis alone.
+// this process and a Redis that forgets alone.
 bool MayLoseDecisions(const StoreConfig& config);
 
 // Each tier counted, and what was decided applied over all (server/decisions). The status of a file
-// that cannot be opened, or that another process has; a Redis that is away is no error: it costs hits.
+// that cannot be opened, or that another process has; a Redis that is away is no error: it costs hits. FAILED_PRECONDITION:
+// that of decisions is not durable (durable_redis.h); one that is away is looked at when it is there, and until it has
+// passed nothing is decided.
 // A null log is told nothing; it and `metrics` outlive what is opened.
 absl::StatusOr<Stores> OpenStores(const StoreConfig& config, ServerMetrics* metrics,
                                   Log* log = nullptr);

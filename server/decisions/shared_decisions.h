@@ -40,8 +40,8 @@ class SharedDecisions {
   virtual absl::StatusOr<bool> IsMarked() = 0;
 };
 
-// In the Redis of the plans: a hash for each key, which does not expire, with a field for each decision:
-// its stamp and its generation, so that they can be compared there, and the record. One round trip a call.
+// In a Redis, that of the plans or one of their own (durable_redis.h): a hash for each key, which does not expire, with a field
+// for each decision: its stamp and its generation, so that they can be compared there, and the record. One round trip a call.
 class RedisDecisions final : public SharedDecisions {
  public:
   // `metrics` outlives this object.

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,6 +32,10 @@ struct RedisOptions {
   Log* log = nullptr;  // the same, with the reason
   // Of one of a cluster's servers: that it sends on what it is asked is an answer, no failure.
   bool in_cluster = false;
+  // What each new connection must pass before it is used. FAILED_PRECONDITION: the server will not do, and is as
+  // one that is away; each call that tries says why. Null: all do.
+  std::function<absl::Status(RedisConnection*, RedisConnection::Clock::time_point)> check;
+  std::string called = "";  // in the log, where there are several; may be empty
 };
 
 // Thread-safe. Connects when first used.
@@ -43,7 +48,7 @@ class RedisClient {
   // A reply to each command, errors of single commands among them (see StatusOf), from the server that
   // has the key of the first one: in a cluster, all keys of a call must have the same tag. UNAVAILABLE
   // with the reason: no answer, a server that cannot serve, or one left alone after such failures.
-  // RESOURCE_EXHAUSTED: a reply over the limit.
+  // RESOURCE_EXHAUSTED: a reply over the limit. FAILED_PRECONDITION: a server that does not pass the check.
   virtual absl::StatusOr<Replies> Run(const std::vector<RedisCommand>& commands) = 0;
 
   // The same from the server that has `key`, for commands that have none.
@@ -61,7 +66,7 @@ class RedisClient {
   // may have been lost then.
   virtual int64_t failovers() const = 0;
 
-  // Whether all servers answer: for a start-up check, and for tests.
+  // Whether all servers answer, and pass the check: for a start-up check, and for tests.
   absl::Status Ping() { return RunOnAll({{"PING"}}).status(); }
 };
 

@@ -15,6 +15,11 @@ bool IsRefusedByReplica(const std::vector<RedisReply>& replies) {
   });
 }
 
+// Of the server: one that does not pass the check serves nobody, too.
+bool IsFailure(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsFailedPrecondition(status);
+}
+
 // A server of a cluster that has not, or not all of, what it is asked for.
 bool IsSentOn(const RedisReply& reply) {
   return reply.kind == RedisReply::Kind::kError &&
@@ -45,7 +50,7 @@ absl::StatusOr<std::vector<RedisReply>> RedisPool::Run(const std::vector<RedisCo
   absl::StatusOr<std::vector<RedisReply>> replies = RunOn(&connection, commands, deadline);
   if (!replies.ok()) connection.reset();
   GiveBack(std::move(connection));
-  if (absl::IsUnavailable(replies.status())) {
+  if (IsFailure(replies.status())) {
     breaker_.Failed(Clock::now());
   } else {
     breaker_.Succeeded();
@@ -63,6 +68,7 @@ void RedisPool::Tell(const absl::Status& status) {
                       [&](LogLine* line) {
                         // Of a socket, or of what sentinels name, the URL says more.
                         if (options_.in_cluster) line->Add("host", host());
+                        if (!options_.called.empty()) line->Add("of", options_.called);
                         if (now) line->Add("reason", std::string(status.message()));
                       });
 }
@@ -94,6 +100,12 @@ absl::StatusOr<std::vector<RedisReply>> RedisPool::RunOn(Connection* connection,
 }
 
 absl::Status RedisPool::Open(Connection* connection, Clock::time_point deadline) {
+  const absl::Status connected = Connect(connection, deadline);
+  if (!connected.ok() || !options_.check) return connected;
+  return options_.check(connection->get(), deadline);
+}
+
+absl::Status RedisPool::Connect(Connection* connection, Clock::time_point deadline) {
   if (sentinels_) {
     auto primary = sentinels_->Connect(deadline);
     if (!primary.ok()) return primary.status();

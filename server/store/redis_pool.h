@@ -52,7 +52,9 @@ class RedisPool final : public RedisClient {
   absl::StatusOr<std::vector<RedisReply>> RunOn(Connection* connection,
                                                 const std::vector<RedisCommand>& commands,
                                                 Clock::time_point deadline);
+  // Connected, and checked.
   absl::Status Open(Connection* connection, Clock::time_point deadline);
+  absl::Status Connect(Connection* connection, Clock::time_point deadline);
   void NotePrimary(const std::string& where);
   // Asks the sentinels once a second: a primary that was replaced may go on taking writes for many
   // seconds, which will be lost, and grant leases that another one grants, too.

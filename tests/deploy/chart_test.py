@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The chart for Helm: its three beginnings make what the overlays of Kustomize make, other values what they say.
+"""The chart for Helm: its beginnings make what the overlays of Kustomize make, other values what they say.
 
     chart_test.py DEPLOY_DIRECTORY
 
@@ -11,11 +11,11 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "integration"))
 from stowaged_client import need_packages, skip, use_environment  # noqa: E402
 
-BEGINNINGS = ("plain", "redis", "production")
+BEGINNINGS = ("plain", "redis", "durable", "production")
 # Of releases alone: what tells two of them apart, and who made a resource.
 OF_RELEASES = {"app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "helm.sh/chart", "checksum/config"}
 # A resource of Redis has the name of its release, too.
-NAMES = {"stowaged-redis": "stowage-redis", "stowaged-redis:6379": "stowage-redis:6379"}
+NAMES = {f"stowaged-{one}": f"stowage-{one}" for one in ("redis", "redis:6379", "decisions", "decisions:6379")}
 
 
 def plain(value):
@@ -31,7 +31,8 @@ def plain(value):
 def comparable(resource):
     """Without what is compared as settings, and where lists have no order, in one order."""
     if resource["kind"] == "ConfigMap":
-        resource["metadata"]["name"] = "stowage-redis" if "redis.conf" in resource["data"] else "stowaged"
+        redis = resource["data"].get("redis.conf", "")
+        resource["metadata"]["name"] = ("stowage-decisions" if "appendonly yes" in redis else "stowage-redis") if redis else "stowaged"
         resource["data"].pop("stowaged.conf", None)
         resource["data"] = {name: text.split("\n") for name, text in resource["data"].items()}
     if resource["kind"] in ("StatefulSet", "Deployment"):
@@ -103,6 +104,17 @@ def check_own_redis(render):
     assert manifests.of_kind(render("plain"), "NetworkPolicy")[0]["spec"]["egress"] == []
 
 
+def check_own_durable_redis(render):
+    import manifests
+    resources = render("redis", {
+        "decisionsRedis": {"ownSecretName": "ours"},
+        "settings": {"decisions_redis": "redis.example:6379", "decisions_redis_password_file": "/etc/stowage/decisions/password"}})
+    pod, container = manifests.stowaged_container(resources)
+    assert {"name": "decisions-password", "mountPath": "/etc/stowage/decisions", "readOnly": True} in container["volumeMounts"]
+    assert any(volume.get("secret", {}).get("secretName") == "ours" for volume in pod["volumes"])
+    assert len(manifests.workloads(resources)) == 2
+
+
 def check_rolling(render):
     """A setting that changes rolls the servers; two releases do not select each other's pods."""
     def digest(resources):
@@ -122,6 +134,7 @@ def check_refusals(render):
     for values, word in (({}, "trustedNetwork"), ({"tokens": {"secretName": "t"}}, "TLS"),
                          ({"trustedNetwork": True, "settings": {"listen": "0.0.0.0:1"}}, "settings.listen"),
                          ({"trustedNetwork": True, "image": {"repository": "r", "digest": "latest"}}, "digest"),
+                         ({"trustedNetwork": True, "decisionsRedis": {"enabled": True}}, "settings.redis"),
                          ({"trustedNetwork": True, "replica": 2}, "replica"), ({"trustedNetwork": True, "replicas": 0}, "replicas")):
         try:
             render(None, values)
@@ -157,6 +170,7 @@ def main():
         print(f"{name}: {len(resources)} resources, as the overlay's, {valid}")
     check_values(render)
     check_own_redis(render)
+    check_own_durable_redis(render)
     check_rolling(render)
     check_refusals(render)
     print("passed")

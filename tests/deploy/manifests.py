@@ -116,16 +116,35 @@ def check_hardening(resources):
         assert "Egress" in policy["spec"]["policyTypes"], title(policy)
 
 
-def check_memory_of_redis(resources):
-    """Redis needs room beside what it keeps: for buffers, and what it has not yet given back."""
+def check_redis(resources):
+    """Redis needs room beside what it keeps: for buffers, and what it has not yet given back. One is a cache, the other forgets nothing."""
     for config in of_kind(resources, "ConfigMap"):
         if "redis.conf" in config["data"]:
             lines = dict(line.split(None, 1) for line in config["data"]["redis.conf"].splitlines() if line and line[0] != "#")
+            workload, container = redis_of(config, resources)
             kept = float(lines["maxmemory"][:-2]) * {"mb": 2**20, "gb": 2**30}[lines["maxmemory"][-2:]]
-            limit = next(quantity(container["resources"]["limits"]["memory"]) for workload, container in containers(resources)
-                         if container["name"] == "redis")
+            limit = quantity(container["resources"]["limits"]["memory"])
             assert kept <= 0.8 * limit, f"maxmemory {kept} of {limit}"
-            assert lines["maxmemory-policy"] == "allkeys-lru" and lines["appendonly"] == "no" and lines["save"] == '""'
+            assert lines["save"] == '""'
+            if "decisions" in config["metadata"]["name"]:
+                check_durable(lines, workload, container)
+            else:
+                assert lines["maxmemory-policy"] == "allkeys-lru" and lines["appendonly"] == "no"
+
+
+def redis_of(config, resources):
+    """The workload that has the map, and its container."""
+    return next((workload, container) for workload, container in containers(resources)
+                for volume in workload["spec"]["template"]["spec"]["volumes"]
+                if volume.get("configMap", {}).get("name") == config["metadata"]["name"])
+
+
+def check_durable(lines, workload, container):
+    """What stowaged asks of --decisions_redis (server/decisions/durable_redis.h), on a volume that stays."""
+    wanted = {"appendonly": "yes", "appendfsync": "always", "no-appendfsync-on-rewrite": "no", "maxmemory-policy": "noeviction"}
+    assert wanted.items() <= lines.items(), lines
+    claims = {claim["metadata"]["name"] for claim in workload["spec"].get("volumeClaimTemplates", [])}
+    assert any(mount["mountPath"] == lines["dir"] and mount["name"] in claims for mount in container["volumeMounts"]), title(workload)
 
 
 def settings(resources):
@@ -145,7 +164,7 @@ def check_room_and_time(resources):
 
 
 def check_all(resources):
-    for check in (check_selectors, check_ports, check_references, check_hardening, check_memory_of_redis, check_room_and_time):
+    for check in (check_selectors, check_ports, check_references, check_hardening, check_redis, check_room_and_time):
         check(resources)
 
 

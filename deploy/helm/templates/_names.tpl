@@ -22,6 +22,18 @@ app.kubernetes.io/name: stowage-redis
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
+{{- define "stowage.decisions.labels" -}}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/part-of: stowage
+{{ include "stowage.decisions.selector" . }}
+{{- end }}
+
+{{- define "stowage.decisions.selector" -}}
+app.kubernetes.io/name: stowage-decisions
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
 {{/* The probe of a health service: Kubernetes' own, which speaks no TLS, or the client in the image. Of (chart, service). */}}
 {{- define "stowage.probe" -}}
 {{- $root := index . 0 -}}

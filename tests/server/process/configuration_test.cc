@@ -170,6 +170,18 @@ TEST_F(ConfigurationTest, WhatWouldBeOpenOrAbortIsRefusedWithTheReason) {
       {{"--redis_timeout=0"}, "--redis_timeout=0: must be in [1ms, 10s]"},
       {{"--redis_ttl=1s"}, "--redis_ttl=1s: must be in [1m, 8760h]"},
       {{"--redis_prefix=a*"}, "must be 1 to 64 letters"},
+      {{"--decisions_redis=h:1"}, "--decisions_redis=h:1: needs --redis"},
+      {{"--redis=h:1", "--decisions_redis=nowhere"}, "--decisions_redis=nowhere: must be HOST"},
+      {{"--redis=h:1", "--decisions_redis=redis://u:" + std::string(kToken) + "@h:0"},
+       "--decisions_redis=redis://u:***@h:0: the port of the URL"},
+      {{"--redis=rediss://h", "--decisions_redis=h:1",
+        "--decisions_redis_ca=" + folder_.PathOf("tokens")},
+       "needs --decisions_redis=rediss://"},
+      {{"--redis=h:1", "--decisions_redis_password_file=" + folder_.PathOf("tokens")},
+       "needs --decisions_redis"},
+      {{"--redis=h:1", "--decisions_redis=h:2", "--decisions_redis_user=u"},
+       "--decisions_redis_user=u: needs --decisions_redis_password_file"},
+      {{"--decisions_redis_timeout=0"}, "--decisions_redis_timeout=0: must be in [1ms, 10s]"},
       {{"--tenant_share=0"}, "--tenant_share=0: must be in (0, 1]"},
       {{"--request_reserve_bytes=1"}, "--request_reserve_bytes=1: must be in [65536, "},
       {{"--lookup_threads=0"}, "--lookup_threads=0: must be in [1, 1024]"},
@@ -213,6 +225,9 @@ TEST_F(ConfigurationTest, WhatIsGuardedOrSaidToBeTrustedIsTaken) {
       {"--redis=redis+cluster://127.0.0.1:1,127.0.0.1:2"},
       {"--redis=redis://stowage@127.0.0.1:1",
        "--redis_password_file=" + folder_.Write("password", kToken)},
+      {"--redis=127.0.0.1:1", "--decisions_redis=rediss://stowage@127.0.0.1:2",
+       "--decisions_redis_password_file=" + folder_.Write("password", kToken)},
+      {"--redis=127.0.0.1:1", "--decisions_redis=redis://:" + std::string(kToken) + "@127.0.0.1:2"},
   };
   for (const auto& flags : taken) {
     const Outcome outcome = Check(flags);
@@ -344,6 +359,8 @@ TEST_F(ConfigurationTest, ARedisOfAnotherMachineWithoutAPasswordIsWarnedOf) {
       {{"--redis=/run/none"}, false},
       {{"--redis=redis+sentinel://127.0.0.1:1/plans"}, false},
       {{"--redis=redis+sentinel://127.0.0.1:1,192.0.2.1:1/plans"}, true},
+      {{"--redis=127.0.0.1:1", "--decisions_redis=/run/none"}, false},
+      {{"--redis=127.0.0.1:1", "--decisions_redis=192.0.2.1:6379"}, true},
   };
   for (const auto& [flags, warned] : cases) {
     std::vector<std::string> all = Command({"--listen=127.0.0.1:0", "--metrics_listen="});
@@ -364,6 +381,7 @@ TEST_F(ConfigurationTest, DecisionsThatMayBeLostAreSaidAtStart) {
       {{}, false},
       {{redis, "--decisions_file=" + folder / "decisions.db"}, false},
       {{redis, "--store=sqlite:" + folder / "plans.db"}, false},
+      {{redis, "--decisions_redis=" + folder / "away"}, false},
   };
   for (const auto& [flags, said] : cases) {
     std::vector<std::string> all = Command({"--listen=127.0.0.1:0", "--metrics_listen="});

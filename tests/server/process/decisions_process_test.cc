@@ -1,5 +1,5 @@
-// Two servers as they are run, and one Redis: what was decided outlives a Redis that comes back empty, a
-// server that is killed, and its plans.
+// Servers as they are run, and a Redis: what was decided outlives a Redis that comes back empty, a server that is
+// killed, and its plans; with a durable Redis for decisions also the disk of whoever decided it.
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "proto/codec/codec.h"
 #include "stowage/v1/plan_admin_service.grpc.pb.h"
@@ -31,16 +32,22 @@ constexpr int64_t kBudget = 1599;
 // A server as it is run, with files of its own in the folder.
 class Stowaged {
  public:
-  Stowaged(std::string folder, std::string redis)
-      : folder_(std::move(folder)), redis_(std::move(redis)) {
+  Stowaged(std::string folder, std::string redis, std::vector<std::string> flags = {})
+      : folder_(std::move(folder)), redis_(std::move(redis)), flags_(std::move(flags)) {
     std::filesystem::create_directory(folder_);
     Start();
   }
 
   void Start() {
-    process_ = std::make_unique<ChildProcess>(std::vector<std::string>{
-        STOWAGED_BINARY, "--listen=127.0.0.1:0", "--metrics_listen=", "--log_level=error",
-        "--store=sqlite:" + folder_ + "/plans.db", "--redis=" + redis_, "--redis_timeout=10s"});
+    std::vector<std::string> command = {STOWAGED_BINARY,
+                                        "--listen=127.0.0.1:0",
+                                        "--metrics_listen=",
+                                        "--log_level=error",
+                                        "--store=sqlite:" + folder_ + "/plans.db",
+                                        "--redis=" + redis_,
+                                        "--redis_timeout=10s"};
+    command.insert(command.end(), flags_.begin(), flags_.end());
+    process_ = std::make_unique<ChildProcess>(command);
     const std::string line = process_->ReadUntil("\n");
     std::smatch parts;
     ASSERT_TRUE(std::regex_search(line, parts, std::regex("listening on ([^ ,]+)"))) << line;
@@ -49,10 +56,19 @@ class Stowaged {
     admin_ = v1::PlanAdminService::NewStub(channel);
   }
 
-  // With its plans; what was decided is in another file.
-  void KillAndLosePlans() {
+  void Kill() {
     process_->Signal(SIGKILL);
     process_->Wait();
+  }
+
+  void KillAndLoseItsDisk() {
+    Kill();
+    std::filesystem::remove_all(folder_);
+  }
+
+  // With its plans; what was decided is in another file.
+  void KillAndLosePlans() {
+    Kill();
     for (const char* end : {"", "-wal", "-shm"}) {
       std::filesystem::remove(folder_ + "/plans.db" + end);
     }
@@ -116,6 +132,7 @@ class Stowaged {
 
  private:
   const std::string folder_, redis_;
+  const std::vector<std::string> flags_;
   std::unique_ptr<ChildProcess> process_;
   std::unique_ptr<v1::PlanService::Stub> stub_;
   std::unique_ptr<v1::PlanAdminService::Stub> admin_;
@@ -175,6 +192,80 @@ TEST(DecisionsProcess, OutliveAnEmptiedRedisAKilledServerAndItsPlans) {
   // A later request is another matter.
   EXPECT_EQ(b.Compute(6).source(), v1::PLAN_SOURCE_SOLVED);
   EXPECT_TRUE(b.Get(deleted, &response).ok());
+}
+
+std::vector<std::string> WithDecisionsIn(const RedisServer& redis) {
+  return {"--decisions_redis=" + redis.address().host_or_path, "--decisions_redis_timeout=10s"};
+}
+
+// All that knows the decisions is the Redis of their own, which is killed, too.
+TEST(DecisionsProcess, WithADurableRedisOutliveTheDiskOfWhoeverDecided) {
+  const TemporaryFolder folder;
+  RedisServer plans, decisions({"--appendonly", "yes", "--appendfsync", "always"});
+  const std::string socket = plans.address().host_or_path;
+  Stowaged a(folder / "a", socket, WithDecisionsIn(decisions));
+  Stowaged b(folder / "b", socket, WithDecisionsIn(decisions));
+  const v1::PlanKey deleted = a.Compute(6).key(), pinned = a.Compute(7).key(),
+                    frozen = a.Compute(8).key();
+  v1::GetPlanResponse response;
+  for (const v1::PlanKey& key : {deleted, pinned, frozen}) ASSERT_TRUE(b.Get(key, &response).ok());
+  b.Kill();  // it has copies from before
+  ASSERT_TRUE(a.Pin(pinned).ok());
+  ASSERT_TRUE(a.Freeze(frozen).ok());
+  ASSERT_TRUE(a.Delete(deleted));
+  decisions.Kill();
+  a.KillAndLoseItsDisk();
+  plans.Ask({"FLUSHALL"});
+  decisions.Start();
+  b.Start();
+  EXPECT_TRUE(ComesTrue([&] {
+    v1::GetPlanResponse ignored;
+    return b.Get(deleted, &ignored).error_code() == grpc::NOT_FOUND;
+  }));
+  EXPECT_TRUE(ComesTrue([&] {
+    v1::GetPlanResponse ignored;
+    b.Get(pinned, &ignored);
+    const v1::ListPlansResponse listed = b.List(pinned);
+    return listed.plans_size() == 1 && listed.plans(0).pinned();
+  }));
+  EXPECT_TRUE(ComesTrue([&] {
+    v1::GetPlanResponse ignored;
+    b.Get(frozen, &ignored);
+    const v1::ListPlansResponse listed = b.List(frozen);
+    return listed.plans_size() == 1 && listed.plans(0).frozen();
+  }));
+}
+
+TEST(DecisionsProcess, WithoutTheDurableRedisNothingIsDecidedAndPlansAreServed) {
+  const TemporaryFolder folder;
+  RedisServer plans, decisions({"--appendonly", "yes", "--appendfsync", "always"});
+  decisions.Kill();
+  // It starts all the same.
+  Stowaged a(folder / "a", plans.address().host_or_path, WithDecisionsIn(decisions));
+  const v1::PlanKey key = a.Compute(6).key();
+  EXPECT_EQ(a.Pin(key).error_code(), grpc::UNAVAILABLE);
+  EXPECT_FALSE(a.Delete(key));
+  v1::GetPlanResponse response;
+  EXPECT_TRUE(a.Get(key, &response).ok());
+  const v1::ListPlansResponse listed = a.List(key);
+  ASSERT_EQ(listed.plans_size(), 1);
+  EXPECT_FALSE(listed.plans(0).pinned());
+  decisions.Start();
+  EXPECT_TRUE(ComesTrue([&] { return a.Pin(key).ok(); }));
+}
+
+TEST(DecisionsProcess, ARedisThatIsNotDurableEndsTheStart) {
+  const TemporaryFolder folder;
+  const RedisServer plans;
+  const std::string socket = plans.address().host_or_path;
+  ChildProcess child({STOWAGED_BINARY, "--listen=127.0.0.1:0",
+                      "--metrics_listen=", "--store=sqlite:" + folder / "plans.db",
+                      "--redis=" + socket, "--decisions_redis=" + socket});
+  const std::string said = child.ReadUntil("no such text");
+  EXPECT_EQ(child.Wait(), 1);
+  EXPECT_NE(said.find("--decisions_redis: appendonly of Redis is no: must be yes"),
+            std::string::npos)
+      << said;
 }
 
 }  // namespace
