@@ -22,8 +22,9 @@ std::string BoundAddress(const std::string& listen, int port) {
   return absl::StrCat(listen.substr(0, listen.rfind(':')), ":", port);
 }
 
-// A client that vanished without a word is noticed in 25 s, and its solve stopped. Clients may ping
-// as often as every 10 s, also between calls: gRPC's default would end such a connection.
+// A client that vanished without a word is noticed in 25 s, and its solve stopped; one that it watched
+// waits for it first (PlanningOptions::watch_grace). Clients may ping as often as every 10 s, also
+// between calls: gRPC's default would end such a connection.
 void KeepAlive(grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5000);

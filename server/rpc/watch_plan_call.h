@@ -2,7 +2,8 @@
 //
 // One message is on its way at a time. What changes meanwhile is told once, when it has left: a slow
 // reader gets fewer messages, and neither the solver nor the server's memory notices. The last message
-// is the answer; a cancelled or broken stream leaves the solve to whoever else waits for it.
+// is the answer; a cancelled or broken stream leaves the solve to whoever else waits for it, and for a while to its
+// own client, who may come back (PlanningService::Cancel).
 #ifndef STOWAGE_SERVER_RPC_WATCH_PLAN_CALL_H_
 #define STOWAGE_SERVER_RPC_WATCH_PLAN_CALL_H_
 

@@ -110,6 +110,16 @@ void SolverPool::Stop() {
   workers_.clear();
 }
 
+bool SolverPool::HasWaiting() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto may_run = [this](const auto& queued) {
+    return MayRunLocked(queued.second.job.account);
+  };
+  const auto runnable = static_cast<size_t>(std::count_if(queue_.begin(), queue_.end(), may_run));
+  const size_t idle = static_cast<size_t>(options_.threads) - running_.size();
+  return queue_.size() > std::min(idle, runnable);
+}
+
 nanoseconds SolverPool::WaitFor(nanoseconds estimate) const {
   return WaitBefore(DueTime(Clock::now(), estimate));
 }

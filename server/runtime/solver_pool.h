@@ -46,7 +46,7 @@ struct SolverPoolOptions {
   AccountShare share = {1.0, 1.0};
 };
 
-// Thread-safe. Jobs call nothing of this class but Submit, SubmitBackground and Withdraw.
+// Thread-safe. Jobs call nothing of this class but Submit, SubmitBackground, Withdraw and HasWaiting.
 class SolverPool {
  public:
   using Clock = std::chrono::steady_clock;
@@ -72,6 +72,8 @@ class SolverPool {
   size_t queue_limit() const;
   size_t LimitOf(const Account& account) const;
 
+  // Whether a job waits that no idle thread may take. O(jobs that wait).
+  bool HasWaiting() const;
   // How long a job of that estimate would probably wait.
   std::chrono::nanoseconds WaitFor(std::chrono::nanoseconds estimate) const;
   // Until what is there now has probably ended.

@@ -52,6 +52,29 @@ class SearchNews {
   std::optional<Schedule> waiting_;
 };
 
+// Whether a later search's plan takes the place of the one before it.
+bool Replaces(const Plan& plan, const Plan& before) {
+  if (plan.prediction.makespan != before.prediction.makespan) {
+    return plan.prediction.makespan < before.prediction.makespan;
+  }
+  return plan.bounds.lower_bound >= before.bounds.lower_bound;
+}
+
+// A search that has come to its end may know less than one before it that was cut short, under other costs say: then
+// its plan gets that one's schedule. What it has proven of its own does not hold.
+void KeepFaster(const Instance& costs, const Plan& before, Plan* plan) {
+  const bool slower =
+      plan->status != PlanStatus::kFound || plan->prediction.makespan > before.prediction.makespan;
+  if (!slower) return;
+  Plan faster = *plan;
+  faster.status = PlanStatus::kFound;
+  faster.schedule = before.schedule;
+  faster.bounds.proven_optimal = false;
+  faster.bounds.least_budget = Bytes(0);
+  faster.explanation = "found by a search before, which was cut short";
+  if (ValidatePlan(costs, &faster).ok()) *plan = std::move(faster);
+}
+
 // Hundreds of plans of networks of usual sizes.
 constexpr Bytes kUnfinishedBytes{int64_t{16} << 20};
 
@@ -166,11 +189,16 @@ absl::StatusOr<Plan> FlightSolver::SolvePlan(Flight* flight, const std::function
   const std::optional<Turn> turn = std::exchange(flight->turn, std::nullopt);
   return CatchingBadAlloc([&]() -> absl::StatusOr<Plan> {
     const int64_t begun = cache_->Begin(flight->problem->key);
-    if (auto before = unfinished_.Find(*flight->problem, *flight->resolved)) {
-      if (flight->news.Found(std::make_shared<const Plan>(*std::move(before)))) tell();
-    }
+    const std::optional<UnfinishedPlan> before = Before(*flight->problem, *flight->resolved);
+    if (before && flight->news.Found(std::make_shared<const Plan>(before->plan))) tell();
+    const auto start = std::chrono::steady_clock::now();
     absl::StatusOr<Plan> plan = Solve(flight, tell, *flight->resolved);
-    if (!plan.ok() || !plan->search_complete) return Unfinished(*flight, std::move(plan));
+    if (!plan.ok() || !plan->search_complete) {
+      std::chrono::nanoseconds searched = std::chrono::steady_clock::now() - start;
+      if (before && before->fresh) searched = std::max(searched, before->searched);
+      return Unfinished(*flight, UnfinishedPlan{Plan(), searched, begun}, std::move(plan));
+    }
+    if (before) KeepFaster(*flight->problem->costs, before->plan, &*plan);
     unfinished_.Drop(*flight->problem, *flight->resolved);
     SolvedPlan solved{flight->problem, *std::move(plan), !flight->budget.has_value(),
                       flight->problem->job};
@@ -180,17 +208,37 @@ absl::StatusOr<Plan> FlightSolver::SolvePlan(Flight* flight, const std::function
   });
 }
 
-absl::StatusOr<Plan> FlightSolver::Unfinished(const Flight& flight, absl::StatusOr<Plan> plan) {
+std::optional<UnfinishedPlan> FlightSolver::Before(const PlanningProblem& problem,
+                                                   Bytes budget) const {
+  std::optional<UnfinishedPlan> before = unfinished_.Find(problem, budget);
+  if (before && cache_->DeletedSince(problem.key, before->begun)) return std::nullopt;
+  return before;
+}
+
+std::optional<Plan> FlightSolver::CutShort(const PlanningProblem& problem, Bytes budget,
+                                           std::chrono::nanoseconds time) const {
+  std::optional<UnfinishedPlan> before = Before(problem, budget);
+  if (!before || !before->fresh) return std::nullopt;
+  // Equal deadlines leave searches of slightly different lengths, and the same search does not find more in those.
+  constexpr int kHardlyMore = 10;
+  if (time - before->searched > before->searched / kHardlyMore) return std::nullopt;
+  return std::move(before->plan);
+}
+
+absl::StatusOr<Plan> FlightSolver::Unfinished(const Flight& flight, UnfinishedPlan so_far,
+                                              absl::StatusOr<Plan> plan) {
   const std::shared_ptr<const Plan> best = flight.news.latest().best;
   const bool found = plan.ok() && plan->status == PlanStatus::kFound;
-  if (found && (!best || plan->prediction.makespan <= best->prediction.makespan)) {
-    unfinished_.Keep(*flight.problem, *flight.resolved, *plan);
+  if (found && (!best || Replaces(*plan, *best))) {
+    so_far.plan = *plan;
+  } else if (best) {
+    so_far.plan = *best;
+  } else {
     return plan;
   }
-  if (!best) return plan;
-  unfinished_.Keep(*flight.problem, *flight.resolved, *best);
+  unfinished_.Keep(*flight.problem, *flight.resolved, so_far);
   if (!plan.ok()) return plan;
-  return *best;
+  return std::move(so_far.plan);
 }
 
 absl::StatusOr<Plan> FlightSolver::Solve(Flight* flight, const std::function<void()>& tell,

@@ -49,10 +49,14 @@ class FlightSolver {
 
   // Solves, on the flight's turn, and keeps the plan where it may serve others. Errors as above.
   // While it solves, the flight's news say how far it is; `tell` is called when they have changed, at
-  // most ten times a second. A plan that its deadline cut short is not kept in the cache, but for the next
-  // flight of the same question, which begins with it: its news have it at once, and its answer is no
+  // most ten times a second. A plan that its deadline cut short is not kept in the cache, but for CutShort and for
+  // the next flight of the same question, which begins with it: its news have it at once, and its answer is no
   // worse. So is the best one of a flight that everybody has left.
   absl::StatusOr<Plan> SolvePlan(Flight* flight, const std::function<void()>& tell);
+  // The plan of a search that was cut short, for who would give one of his own hardly more than it had; nothing
+  // where none is as good. O(replay); never waits.
+  std::optional<Plan> CutShort(const PlanningProblem& problem, Bytes budget,
+                               std::chrono::nanoseconds time) const;
   // All budgets at once; as SolvePlan.
   absl::StatusOr<std::shared_ptr<const Frontier>> SolveFrontier(Flight* flight,
                                                                 const std::function<void()>& tell);
@@ -74,8 +78,11 @@ class FlightSolver {
   SolveTurn TakeTurn(Flight* flight, const SolveQuestion& question,
                      const std::function<bool()>& look);
   absl::StatusOr<Plan> Solve(Flight* flight, const std::function<void()>& tell, Bytes budget);
-  // What a search that has not come to its end has found, it and those before it.
-  absl::StatusOr<Plan> Unfinished(const Flight& flight, absl::StatusOr<Plan> plan);
+  // What searches before had found that were cut short, unless it was deleted.
+  std::optional<UnfinishedPlan> Before(const PlanningProblem& problem, Bytes budget) const;
+  // What a search that has not come to its end has found, it and those before it. `so_far` has no plan.
+  absl::StatusOr<Plan> Unfinished(const Flight& flight, UnfinishedPlan so_far,
+                                  absl::StatusOr<Plan> plan);
   void Count(const Flight& flight, const absl::StatusOr<Plan>& plan, std::chrono::nanoseconds took);
 
   const Bytes table_limit_;

@@ -51,15 +51,41 @@ FlightTable::Joined FlightTable::Join(const std::shared_ptr<PlanCall>& call) {
 
 std::shared_ptr<Flight> FlightTable::Leave(const std::shared_ptr<PlanCall>& call) {
   std::lock_guard<std::mutex> lock(mutex_);
+  const std::shared_ptr<Flight> flight = LeaveLocked(call);
+  if (flight) StopLocked(flight);
+  return flight;
+}
+
+std::shared_ptr<Flight> FlightTable::Desert(const std::shared_ptr<PlanCall>& call) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return LeaveLocked(call);
+}
+
+void FlightTable::EndDeserted(const std::shared_ptr<Flight>& flight) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (flight->calls_.empty()) StopLocked(flight);
+}
+
+void FlightTable::EndAllDeserted() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (auto next = all_.begin(); next != all_.end();) {
+    const std::shared_ptr<Flight> flight = (next++)->second;
+    if (flight->calls_.empty()) StopLocked(flight);
+  }
+}
+
+std::shared_ptr<Flight> FlightTable::LeaveLocked(const std::shared_ptr<PlanCall>& call) {
   call->left_ = true;
   std::shared_ptr<Flight> flight = std::exchange(call->flight_, nullptr);
   if (!flight) return nullptr;
   auto& calls = flight->calls_;
   calls.erase(std::remove(calls.begin(), calls.end(), call), calls.end());
-  if (!calls.empty()) return nullptr;
+  return calls.empty() ? flight : nullptr;
+}
+
+void FlightTable::StopLocked(const std::shared_ptr<Flight>& flight) {
   flight->stop.RequestStop();
   LandLocked(flight);
-  return flight;
 }
 
 std::vector<std::shared_ptr<PlanCall>> FlightTable::Watchers(const Flight& flight) const {

@@ -1,7 +1,8 @@
 // Single flight: who waits for which solve.
 //
 // A flight is one solve for a problem and a budget. Callers of equal canonical bytes and budget
-// share it. It is stopped when the last of them has left, and its solve has a deadline of its own: the
+// share it. It is stopped when the last of them has left, unless that one may come back: then it is
+// deserted, and joined like any other, until it is ended. Its solve has a deadline of its own: the
 // latest of theirs, less the time that answers take, so that a search has its best plan by then. However
 // many join, it is no later than a longest time after the start: what is not found by then is left to
 // another flight of those that have time.
@@ -104,6 +105,8 @@ struct Flight {
   uint64_t leader = 0;                  // id of the call that started it
   StopToken stop;
   FlightNews news;
+  // Its solve has begun.
+  std::atomic<bool> solves{false};
   SolveJob job;      // without what it runs: whose it is, and how long it may take
   TraceScope trace;  // of the call that started it
 
@@ -137,6 +140,13 @@ class FlightTable {
   // been told to stop.
   std::shared_ptr<Flight> Leave(const std::shared_ptr<PlanCall>& call);
 
+  // The same, but the flight that is returned goes on: it is deserted.
+  std::shared_ptr<Flight> Desert(const std::shared_ptr<PlanCall>& call);
+
+  // Tells the flight, or all, to stop and ends it, where it is deserted still.
+  void EndDeserted(const std::shared_ptr<Flight>& flight);
+  void EndAllDeserted();
+
   // Those of its calls that watch.
   std::vector<std::shared_ptr<PlanCall>> Watchers(const Flight& flight) const;
 
@@ -157,6 +167,9 @@ class FlightTable {
   using Key = std::tuple<Digest, Asked, std::optional<int64_t>>;
 
   static Key KeyOf(const Flight& flight);
+  // The flight that the call was the last one of; else null.
+  std::shared_ptr<Flight> LeaveLocked(const std::shared_ptr<PlanCall>& call);
+  void StopLocked(const std::shared_ptr<Flight>& flight);
   std::vector<std::shared_ptr<PlanCall>> LandLocked(const std::shared_ptr<Flight>& flight);
 
   const std::chrono::nanoseconds longest_;

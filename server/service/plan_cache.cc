@@ -93,6 +93,10 @@ int64_t PlanCache::Begin(const PlanKey& key) const {
   return FirstGeneration(store_->DeletedUpTo(key));
 }
 
+bool PlanCache::DeletedSince(const PlanKey& key, int64_t begun) const {
+  return begun <= store_->DeletedUpTo(key);
+}
+
 void PlanCache::KeepFrontier(const PlanningProblem& problem,
                              const std::shared_ptr<const Frontier>& frontier, int64_t begun) {
   if (IdealTime(problem.costs->problem()) == Nanos(0)) return;
@@ -118,7 +122,7 @@ void PlanCache::Change(const PlanningProblem& problem, int64_t begun,
       problem.key, begun, Durability::kBestEffort,
       [&](const PlanAnswer& found) -> absl::StatusOr<std::optional<PlanEntry>> {
         // Who waits for the plan gets it; the deletion stands.
-        if (begun <= store_->DeletedUpTo(problem.key)) return std::nullopt;
+        if (DeletedSince(problem.key, begun)) return std::nullopt;
         const PlanEntry* const old = found.entry.get();
         const bool same = old != nullptr && old->canonical == *problem.canonical;
         return change(same ? old : nullptr);

@@ -70,6 +70,8 @@ class PlanCache {
   // To be asked before a solve, and told when what it found is kept: the first generation of the entry
   // that it begins where there is none.
   int64_t Begin(const PlanKey& key) const;
+  // Whether the key's plans were deleted since `begun`. Never waits.
+  bool DeletedSince(const PlanKey& key, int64_t begun) const;
   // Keeps what was solved for all budgets, where the entry's reference is about the caller's costs, and
   // the key's plans were not deleted since `begun`.
   void KeepFrontier(const PlanningProblem& problem, const std::shared_ptr<const Frontier>& frontier,

@@ -11,6 +11,12 @@
 #include "server/service/solve_outcome.h"
 
 namespace stowage {
+namespace {
+
+// Ids of calls and of flights are counted apart.
+uint64_t TimerIdOf(const Flight& flight) { return (uint64_t{1} << 63) | flight.id; }
+
+}  // namespace
 
 void PlanningService::AnswerBestSoFar(const std::shared_ptr<PlanCall>& call, const Flight& flight) {
   if (call->answered) return;
@@ -25,7 +31,13 @@ void PlanningService::Start(const std::shared_ptr<PlanCall>& call) {
   if (stopping_) return Answer(call, DrainingError());
   const FlightTable::Joined joined = flights_.Join(call);
   if (!joined.flight) return;
-  if (!joined.created) return metrics_->FlightJoined();
+  if (!joined.created) {
+    metrics_->FlightJoined();
+    // Who comes late, or back, is shown at once what there is.
+    const FlightNews::Latest news = joined.flight->news.latest();
+    if (call->changed && (news.best || news.progress > 0)) call->changed();
+    return;
+  }
   const absl::Status submitted = CatchingBadAlloc([&] { return Submit(*call, joined.flight); });
   if (submitted.ok()) return;
   for (const auto& waiting : flights_.Land(joined.flight)) {
@@ -47,6 +59,7 @@ absl::Status PlanningService::Submit(const PlanCall& call, const std::shared_ptr
     std::chrono::nanoseconds expected = pool_.WaitFor(estimate.time);
     if (!IsAnytime(*call.problem)) expected += estimate.time;
     if (expected > left) {
+      flights_.EndAllDeserted();  // for those who try again
       metrics_->CallShed(Shed::kDeadline);
       return DeadlineTooShortError(expected, RetryAfter());
     }
@@ -82,6 +95,7 @@ Admission PlanningService::Enqueue(const std::shared_ptr<Flight>& flight) {
   if (admitted == Admission::kAccepted && flight->stop.stop_requested()) {
     pool_.Withdraw(flight->id);
   }
+  if (pool_.HasWaiting()) flights_.EndAllDeserted();
   return admitted;
 }
 
@@ -97,6 +111,7 @@ void PlanningService::RunPlan(const std::shared_ptr<Flight>& flight) {
   const auto tell = [&] {
     for (const auto& watcher : flights_.Watchers(*flight)) watcher->changed();
   };
+  flight->solves = true;
   const absl::StatusOr<Plan> plan = solving_.SolvePlan(flight.get(), tell);
   if (!plan.ok()) return Fail(flight, plan.status());
   Distribute(flight, *plan, AnswerSource::kSolved);
@@ -132,12 +147,10 @@ bool PlanningService::LookForFrontier(const std::shared_ptr<Flight>& flight) {
 
 void PlanningService::Park(const std::shared_ptr<Flight>& flight) {
   if (stopping_) return;  // its calls have been answered
-  // Ids of calls and of flights are counted apart.
-  constexpr uint64_t kOfFlight = uint64_t{1} << 63;
   // One whose turn it is, and that finds the queue full, has none.
   constexpr std::chrono::nanoseconds kLeastPause = std::chrono::milliseconds(20);
   const Clock::time_point next = Clock::now() + std::max(flight->wait.pause, kLeastPause);
-  timer_.Schedule(kOfFlight | flight->id, next, [this, flight] {
+  timer_.Schedule(TimerIdOf(*flight), next, [this, flight] {
     const auto look = [this, flight](const absl::Status& admitted) {
       if (!admitted.ok()) return;  // stopped
       const absl::Status looked = CatchingBadAlloc([&] {
@@ -289,6 +302,23 @@ void PlanningService::LeaveFlight(const std::shared_ptr<PlanCall>& call) {
   if (const std::shared_ptr<Flight> abandoned = flights_.Leave(call)) {
     pool_.Withdraw(abandoned->id);
   }
+}
+
+bool PlanningService::DesertFlight(const std::shared_ptr<PlanCall>& call) {
+  const std::shared_ptr<Flight> flight = flights_.FlightOf(*call);
+  if (!call->changed || !flight || !flight->solves) return false;
+  if (!flights_.Desert(call)) return true;  // others wait for it
+  // Nothing else has this timer now: a flight that solves waits for no other server.
+  const absl::Status timed = CatchingBadAlloc([&] {
+    timer_.Schedule(TimerIdOf(*flight), Clock::now() + options_.watch_grace,
+                    [this, weak = std::weak_ptr<Flight>(flight)] {
+                      if (const auto deserted = weak.lock()) flights_.EndDeserted(deserted);
+                    });
+    return absl::OkStatus();
+  });
+  // What waits already has not found this one when it came.
+  if (!timed.ok() || stopping_ || pool_.HasWaiting()) flights_.EndAllDeserted();
+  return true;
 }
 
 }  // namespace stowage

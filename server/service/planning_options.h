@@ -43,6 +43,10 @@ struct PlanningOptions {
   std::chrono::nanoseconds max_solve_time = std::chrono::minutes(10);
   // How long a caller, whatever its deadline, may have a solve go on; queue included.
   std::chrono::nanoseconds max_deadline = std::chrono::minutes(30);
+  // How long a solve goes on that nobody but a lost watcher has waited for, while no other one waits for its thread. A
+  // client notices up to 25 s later than its server that a connection is gone without a word (the keepalive of both),
+  // and comes back within the SDK's longest wait.
+  std::chrono::nanoseconds watch_grace = std::chrono::seconds(30);
   DigestFunction digest = Sha256;
   // Who of several servers solves; null: they share nothing. Outlives the service.
   SolveLease* lease = nullptr;

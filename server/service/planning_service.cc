@@ -255,6 +255,9 @@ bool PlanningService::AnswerFromCache(const std::shared_ptr<PlanCall>& call, Acc
   if (!plan) return false;
   look.Add("stowage.found", *plan ? "yes" : "no");
   look.End();
+  if (!*plan) {
+    *plan = solving_.CutShort(*call->problem, *budget, call->search_until() - Clock::now());
+  }
   if (*plan) AnswerPlan(call, **std::move(plan), AnswerSource::kCache);
   return true;
 }
@@ -295,7 +298,7 @@ absl::Status PlanningService::LimitError(const PlanCall& call) const {
 }
 
 void PlanningService::Cancel(const std::shared_ptr<PlanCall>& call) {
-  LeaveFlight(call);
+  if (!DesertFlight(call)) LeaveFlight(call);
   Answer(call, CallCancelledError());
 }
 

@@ -86,7 +86,8 @@ class PlanningService {
   PlanUpdate Latest(const std::shared_ptr<PlanCall>& call);
 
   // Answers the call with CANCELLED unless it has been answered. The solve goes on while anybody
-  // else waits for it.
+  // else waits for it; one that has begun, and that the call has watched, for a while also without anybody: its
+  // connection may be lost, and who asks again joins it (PlanningOptions::watch_grace).
   void Cancel(const std::shared_ptr<PlanCall>& call);
 
   // Has `task` run by a thread of the lane, which may take its time; it is told UNAVAILABLE where the
@@ -172,6 +173,8 @@ class PlanningService {
   // What a flight has, as the call's own answer.
   std::optional<Plan> AsAnswer(const PlanCall& call, const Flight& flight, const Plan& plan);
   void LeaveFlight(const std::shared_ptr<PlanCall>& call);
+  // The same for a call that may come back. False: there is nothing to come back to.
+  bool DesertFlight(const std::shared_ptr<PlanCall>& call);
 
   // Counts a call as open, or says why not.
   absl::Status Accept(const Account& account);

@@ -4,21 +4,36 @@
 
 #include "server/entries/plan_entry.h"
 #include "server/entries/plan_under.h"
+#include "server/entries/staleness.h"
 
 namespace stowage {
+namespace {
 
-void UnfinishedPlans::Keep(const PlanningProblem& problem, Bytes budget, const Plan& plan) {
-  const Bytes charge =
-      ChargeOf(*problem.costs) +
-      Bytes(static_cast<int64_t>(sizeof(Plan) + sizeof(Unfinished) + problem.canonical->size() +
-                                 plan.schedule.size() * sizeof(plan.schedule[0])));
+// Whether `judged`, which is `kept` under other costs, is as good as a search under these would find. One that was made
+// without times is any schedule that fits.
+bool IsFresh(const Instance& asked, const Instance& costs, const Plan& kept, const Plan& judged) {
+  if (costs.ideal_time() == Nanos(0) && asked.ideal_time() > Nanos(0)) return false;
+  const Staleness staleness = StalenessOf(asked, costs, kept.prediction.makespan, judged);
+  return FreshnessOf(staleness) == Freshness::kFresh;
+}
+
+}  // namespace
+
+void UnfinishedPlans::Keep(const PlanningProblem& problem, Bytes budget,
+                           const UnfinishedPlan& found) {
+  const Schedule& schedule = found.plan.schedule;
+  const Bytes charge = ChargeOf(*problem.costs) +
+                       Bytes(static_cast<int64_t>(sizeof(UnfinishedPlan) + sizeof(Unfinished) +
+                                                  problem.canonical->size() +
+                                                  schedule.size() * sizeof(schedule[0])));
   const Question question{problem.key, budget};
   if (charge > capacity_) return Drop(problem, budget);
   // Made apart and then linked: where memory runs out, no question is ordered that has no plan.
   std::list<Question> ordered = {question};
   std::map<Question, Unfinished> made;
-  made[question] = Unfinished{problem.canonical, problem.costs, std::make_shared<const Plan>(plan),
-                              charge, ordered.begin()};
+  made[question] =
+      Unfinished{problem.canonical, problem.costs, std::make_shared<const UnfinishedPlan>(found),
+                 charge, ordered.begin()};
   std::lock_guard<std::mutex> lock(mutex_);
   DropLocked(question);
   while (held_ + charge > capacity_) DropLocked(Question(order_.front()));
@@ -27,19 +42,23 @@ void UnfinishedPlans::Keep(const PlanningProblem& problem, Bytes budget, const P
   held_ = held_ + charge;
 }
 
-std::optional<Plan> UnfinishedPlans::Find(const PlanningProblem& problem, Bytes budget) const {
-  Unfinished found;
+std::optional<UnfinishedPlan> UnfinishedPlans::Find(const PlanningProblem& problem,
+                                                    Bytes budget) const {
+  Unfinished kept;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     const auto place = plans_.find({problem.key, budget});
     if (place == plans_.end() || *place->second.canonical != *problem.canonical)
       return std::nullopt;
-    found = place->second;
+    kept = place->second;
   }
+  const UnfinishedPlan& found = *kept.found;
   std::optional<Plan> plan =
-      PlanUnder(*problem.costs, problem.store_all, *found.costs, *found.plan, budget);
-  if (plan) plan->search_complete = false;
-  return plan;
+      PlanUnder(*problem.costs, problem.store_all, *kept.costs, found.plan, budget);
+  if (!plan) return std::nullopt;
+  plan->search_complete = false;
+  const bool fresh = IsFresh(*problem.costs, *kept.costs, found.plan, *plan);
+  return UnfinishedPlan{*std::move(plan), found.searched, found.begun, fresh};
 }
 
 void UnfinishedPlans::Drop(const PlanningProblem& problem, Bytes budget) {

@@ -2,7 +2,9 @@
 #ifndef STOWAGE_SERVER_SERVICE_UNFINISHED_PLANS_H_
 #define STOWAGE_SERVER_SERVICE_UNFINISHED_PLANS_H_
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <list>
 #include <map>
 #include <memory>
@@ -18,19 +20,27 @@
 
 namespace stowage {
 
-// In memory, and of no cache: whoever asks for the same again begins with it, and whoever asks by key alone is not
-// given it. Thread-safe.
+struct UnfinishedPlan {
+  Plan plan;
+  std::chrono::nanoseconds searched{0};  // the longest search of those for it
+  int64_t begun = 0;                     // PlanCache::Begin of the last one
+  // What Find says: under the costs of who asks it is about as good as a search under them would find.
+  bool fresh = true;
+};
+
+// In memory, and of no cache: whoever asks for the same again is answered with it or begins with it, and whoever asks
+// by key alone is not given it. Thread-safe.
 class UnfinishedPlans {
  public:
   // Holds at most that many bytes: what was kept longest ago goes first.
   explicit UnfinishedPlans(Bytes capacity) : capacity_(capacity) {}
 
-  // In the place of what was kept for the same problem and budget. `plan` was found, under the problem's costs.
+  // In the place of what was kept for the same problem and budget. `found.plan` was found, under the problem's costs.
   // O(size of plan and costs).
-  void Keep(const PlanningProblem& problem, Bytes budget, const Plan& plan);
+  void Keep(const PlanningProblem& problem, Bytes budget, const UnfinishedPlan& found);
 
   // What was kept for it, judged under the costs of `problem` (PlanUnder); nothing where that is none. O(replay).
-  std::optional<Plan> Find(const PlanningProblem& problem, Bytes budget) const;
+  std::optional<UnfinishedPlan> Find(const PlanningProblem& problem, Bytes budget) const;
 
   // A search has come to its end.
   void Drop(const PlanningProblem& problem, Bytes budget);
@@ -40,7 +50,7 @@ class UnfinishedPlans {
   struct Unfinished {
     std::shared_ptr<const std::string> canonical;
     std::shared_ptr<const Instance> costs;
-    std::shared_ptr<const Plan> plan;
+    std::shared_ptr<const UnfinishedPlan> found;
     Bytes charge;
     std::list<Question>::iterator place;
   };

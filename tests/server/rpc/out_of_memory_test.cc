@@ -51,9 +51,10 @@ TEST(OutOfMemory, WhatUnfinishedPlansHadNoRoomForHasNoPlaceInTheirOrder) {
   int after = 0;
   for (; ran_out; ++after) {
     UnfinishedPlans plans(Bytes(64 << 10));
-    ran_out = RunsOut(after, [&] { plans.Keep(*problem, Bytes(1499), plan); });
+    ran_out = RunsOut(after, [&] { plans.Keep(*problem, Bytes(1499), {plan}); });
     // More than there is room for: the oldest go.
-    for (int64_t budget = 1500; budget < 1700; ++budget) plans.Keep(*problem, Bytes(budget), plan);
+    for (int64_t budget = 1500; budget < 1700; ++budget)
+      plans.Keep(*problem, Bytes(budget), {plan});
     EXPECT_FALSE(plans.Find(*problem, Bytes(1500)).has_value());
     EXPECT_TRUE(plans.Find(*problem, Bytes(1699)).has_value());
   }

@@ -101,7 +101,9 @@ TEST(WatchPlan, WhoDoesNotReadHoldsNobodyUp) {
 }
 
 TEST(WatchPlan, WhoLeavesStopsTheSolveUnlessOthersWait) {
-  RpcFixture fixture(true);
+  PlanningOptions options;
+  options.watch_grace = milliseconds(0);
+  RpcFixture fixture(true, RequestLimits(), options);
   fixture.solver.TellOf(TightSchedule());
   Watch leaves(&fixture);
   v1::WatchPlanResponse message;
@@ -116,6 +118,32 @@ TEST(WatchPlan, WhoLeavesStopsTheSolveUnlessOthersWait) {
   stays.Rest();
   EXPECT_TRUE(absl::IsCancelled(stays.status));
   EXPECT_TRUE(fixture.solver.WaitUntilStopped(1));
+}
+
+TEST(WatchPlan, WhoComesBackAfterALostConnectionIsShownWhatThereIsAndGetsTheAnswer) {
+  RpcFixture fixture(true);
+  fixture.solver.TellOf(TightSchedule());
+  Watch lost(&fixture);
+  v1::WatchPlanResponse message;
+  ASSERT_TRUE(lost.stream->Read(&message));
+  lost.context.TryCancel();
+  lost.Rest();
+  while (fixture.metrics.rpcs_handled[grpc::CANCELLED] < 1) {
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  Watch back(&fixture);
+  ASSERT_TRUE(back.stream->Read(&message));
+  EXPECT_FALSE(message.done());
+  EXPECT_TRUE(message.has_plan());
+  EXPECT_EQ(fixture.metrics.flights_joined, 1);
+  fixture.solver.Release();
+  const auto rest = back.Rest();
+  ASSERT_TRUE(back.status.ok()) << back.status;
+  ASSERT_FALSE(rest.empty());
+  EXPECT_TRUE(rest.back().done());
+  EXPECT_EQ(rest.back().source(), v1::PLAN_SOURCE_SHARED);
+  EXPECT_TRUE(rest.back().plan().search_complete());
+  EXPECT_EQ(fixture.solver.started(), 1);
 }
 
 TEST(WatchPlan, ADeadlineGetsTheBestPlanSoFarAsTheLastMessage) {

@@ -2,15 +2,18 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdint>
 #include <future>
 #include <memory>
 #include <optional>
 #include <thread>
 
+#include "server/entries/plan_entry.h"
 #include "server/entries/planning_error.h"
 #include "server/service/flight_news.h"
 #include "server/service/unfinished_plans.h"
 #include "tests/server/service/planning_fixture.h"
+#include "tests/server/support/forwarding_store.h"
 #include "tests/server/support/growing_deadline.h"
 
 namespace stowage::testing {
@@ -166,7 +169,6 @@ TEST(Unfinished, ByADeadline) {
   }));
 }
 
-// The watcher's connection is lost, and it asks again.
 TEST(Unfinished, BecauseEverybodyLeft) {
   UnfinishedSearch search;
   search.fixture.solver.TellOf(TightSchedule());
@@ -177,6 +179,125 @@ TEST(Unfinished, BecauseEverybodyLeft) {
   ASSERT_TRUE(next.has_value());
   EXPECT_EQ(next->schedule, TightSchedule());
   EXPECT_EQ(search.fixture.solver.started(), 2);
+}
+
+TEST(CutShort, AnswersAtOnceWhoAllowsNoMoreTimeAndIsSearchedOnForWhoAllowsMore) {
+  EXPECT_TRUE(WithinSomeTime(milliseconds(300), [](milliseconds time) {
+    PlanningFixture fixture(true);
+    fixture.solver.AnswerAtDeadline();
+    fixture.Ask(0, ChainProfile({}), kTight, Clock::now() + time);
+    const auto first = fixture.answers.WaitFor(0);
+    if (absl::IsDeadlineExceeded(first.status())) return false;
+    EXPECT_TRUE(first.ok() && !first->plan.search_complete) << first.status();
+    if (!first.ok()) return true;
+    fixture.Ask(1, ChainProfile({}), kTight, Clock::now() + time);
+    if (!fixture.answers.Has(1)) return false;  // the first search began late, and had less time
+    const auto again = fixture.answers.WaitFor(1);
+    EXPECT_TRUE(again.ok()) << again.status();
+    if (!again.ok()) return true;
+    EXPECT_EQ(again->source, AnswerSource::kCache);
+    EXPECT_EQ(again->plan.schedule, first->plan.schedule);
+    EXPECT_EQ(again->plan.bounds.lower_bound, first->plan.bounds.lower_bound);
+    EXPECT_FALSE(again->plan.search_complete);
+    EXPECT_EQ(fixture.solver.started(), 1);
+
+    fixture.Ask(2, ChainProfile({}), kTight, Clock::now() + 10 * time);
+    EXPECT_TRUE(fixture.solver.WaitUntilStarted(2));
+    fixture.solver.Release();
+    const auto longer = fixture.answers.WaitFor(2);
+    EXPECT_TRUE(longer.ok() && longer->plan.search_complete) << longer.status();
+    EXPECT_TRUE(longer.ok() && longer->source == AnswerSource::kSolved);
+    // From now on it is the answer, whatever the time.
+    fixture.Ask(3, ChainProfile({}), kTight, Clock::now() + time);
+    const auto kept = fixture.answers.WaitFor(3);
+    EXPECT_TRUE(kept.ok() && kept->plan.search_complete) << kept.status();
+    EXPECT_EQ(fixture.solver.started(), 2);
+    return true;
+  }));
+}
+
+TEST(CutShort, AnswersNobodyOnceItWasDeleted) {
+  class DeletingStore final : public ForwardingStore {
+   public:
+    using ForwardingStore::ForwardingStore;
+    int64_t DeletedUpTo(const PlanKey&) override { return deleted_up_to; }
+
+    std::atomic<int64_t> deleted_up_to{0};
+  };
+  EXPECT_TRUE(WithinSomeTime(milliseconds(300), [](milliseconds time) {
+    MemoryPlanStore memory(Bytes(64 << 20));
+    DeletingStore store(Borrowed(&memory));
+    CountingMetrics metrics;
+    FakeSolver solver(true);
+    Answers answers;
+    PlanningService service(PlanningOptions(), &store, &solver, &metrics);
+    const auto ask = [&](int index, milliseconds allowed) {
+      const ComputeRequest request{ChainProfile({}), kTight, KeyOptions(), Clock::now() + allowed};
+      service.ComputePlan(request, answers.Of(index));
+    };
+    solver.AnswerAtDeadline();
+    ask(0, time);
+    const auto first = answers.WaitFor(0);
+    if (absl::IsDeadlineExceeded(first.status())) return false;
+    EXPECT_TRUE(first.ok()) << first.status();
+    store.deleted_up_to = LastGenerationByNow(0);
+    ask(1, time);
+    if (!answers.Has(1)) {
+      EXPECT_TRUE(solver.WaitUntilStarted(2));
+      return true;
+    }
+    // Where the first search took longer than it should have, the second one is expected to come too late.
+    const absl::Status shed = answers.WaitFor(1).status();
+    EXPECT_FALSE(shed.ok());
+    return shed.ok();
+  }));
+}
+
+// Its first search is cut short at once, with the plan for the budget. The next one comes to its end, with one for less.
+class WorseSecondSearch final : public PlanSolver {
+ public:
+  absl::StatusOr<Bytes> Resolve(const Instance& instance, const Budget& budget,
+                                const PlanOptions& options) const override {
+    return ResolveBudget(instance, budget, options);
+  }
+  absl::StatusOr<Plan> Solve(const Instance& instance, Bytes budget,
+                             const PlanOptions& options) const override {
+    const bool is_first = searches++ == 0;
+    absl::StatusOr<Plan> plan =
+        MakePlan(instance, is_first ? budget : LeastPeak(ChainProfile({})), options);
+    if (!plan.ok()) return plan;
+    plan->budget = budget;
+    plan->search_complete = !is_first;
+    return plan;
+  }
+  absl::StatusOr<Frontier> SolveFrontier(const Instance& instance,
+                                         const PlanOptions& options) const override {
+    return MakeFrontier(instance, options);
+  }
+
+  mutable std::atomic<int> searches{0};
+};
+
+TEST(CutShort, StaysTheAnswerWhereTheSearchAfterItEndsWithASlowerPlan) {
+  const Plan better = *MakePlan(ChainProfile({}), kTight, PlanOptions());
+  const Plan worse = *MakePlan(ChainProfile({}), LeastPeak(ChainProfile({})), PlanOptions());
+  ASSERT_GT(worse.prediction.makespan, better.prediction.makespan);
+  MemoryPlanStore store(Bytes(64 << 20));
+  CountingMetrics metrics;
+  WorseSecondSearch solver;
+  Answers answers;
+  PlanningService service(PlanningOptions(), &store, &solver, &metrics);
+  for (const AnswerSource source : {AnswerSource::kSolved, AnswerSource::kCache}) {
+    const int index = static_cast<int>(source);
+    service.ComputePlan(ComputeRequest{ChainProfile({}), kTight, KeyOptions(), std::nullopt},
+                        answers.Of(index));
+    const auto answer = answers.WaitFor(index);
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(answer->source, source);
+    EXPECT_EQ(answer->plan.schedule, better.schedule);
+    EXPECT_TRUE(answer->plan.search_complete);
+    EXPECT_EQ(solver.searches, 2);
+  }
 }
 
 // A search that is resumed tells of plans that are no faster: they count as looked at, too.
@@ -194,9 +315,10 @@ TEST(FlightNews, APlanThatIsNotFasterIsFollowedByAPauseAsWell) {
   EXPECT_TRUE(paused);
 }
 
-std::shared_ptr<PlanningProblem> ProblemOf(int64_t forward_time) {
+std::shared_ptr<PlanningProblem> ProblemOf(int64_t forward_time, bool timed = true) {
   ProfileShape shape;
   shape.forward_time = forward_time;
+  shape.timed = timed;
   return *MakePlanningProblem(ChainProfile(shape), KeyOptions(), Sha256);
 }
 
@@ -204,16 +326,34 @@ TEST(UnfinishedPlans, AreOfOneBudgetAndJudgedUnderTheCostsOfWhoAsks) {
   UnfinishedPlans plans(Bytes(1 << 20));
   const auto problem = ProblemOf(100);
   const Plan plan = *MakePlan(ChainProfile({}), kTight, PlanOptions());
-  plans.Keep(*problem, kTight, plan);
+  plans.Keep(*problem, kTight, {plan});
   EXPECT_FALSE(plans.Find(*problem, kTight + Bytes(1)).has_value());
   const auto slower = ProblemOf(1000);
   ASSERT_EQ(slower->key, problem->key);
-  const std::optional<Plan> judged = plans.Find(*slower, kTight);
+  const std::optional<UnfinishedPlan> judged = plans.Find(*slower, kTight);
   ASSERT_TRUE(judged.has_value());
-  EXPECT_FALSE(judged->search_complete);
-  EXPECT_GT(judged->prediction.makespan, plan.prediction.makespan);
+  EXPECT_FALSE(judged->plan.search_complete);
+  EXPECT_GT(judged->plan.prediction.makespan, plan.prediction.makespan);
   plans.Drop(*problem, kTight);
   EXPECT_FALSE(plans.Find(*problem, kTight).has_value());
+}
+
+TEST(UnfinishedPlans, AreFreshUnderCostsLikeThoseTheyWereFoundUnder) {
+  UnfinishedPlans plans(Bytes(1 << 20));
+  const Plan plan = *MakePlan(ChainProfile({}), kTight, PlanOptions());
+  const auto timed = ProblemOf(10), timeless = ProblemOf(10, false);
+  ASSERT_EQ(timed->key, timeless->key);
+  plans.Keep(*timed, kTight, {plan, seconds(3), 7});
+  const auto same = plans.Find(*timed, kTight);
+  ASSERT_TRUE(same.has_value());
+  EXPECT_TRUE(same->fresh);
+  EXPECT_EQ(same->searched, seconds(3));
+  EXPECT_EQ(same->begun, 7);
+  // Without times any schedule that fits is as good as another.
+  plans.Keep(*timeless, kTight, {*MakePlan(*timeless->costs, kTight, PlanOptions())});
+  EXPECT_TRUE(plans.Find(*timeless, kTight)->fresh);
+  const auto of_timeless = plans.Find(*timed, kTight);
+  EXPECT_TRUE(of_timeless.has_value() && !of_timeless->fresh);
 }
 
 TEST(UnfinishedPlans, TheOldestGoFirst) {
@@ -223,11 +363,11 @@ TEST(UnfinishedPlans, TheOldestGoFirst) {
   const auto is_kept = [&](int64_t budget) {
     return plans.Find(*problem, Bytes(budget)).has_value();
   };
-  for (int64_t budget = 1500; budget < 1700; ++budget) plans.Keep(*problem, Bytes(budget), plan);
+  for (int64_t budget = 1500; budget < 1700; ++budget) plans.Keep(*problem, Bytes(budget), {plan});
   EXPECT_FALSE(is_kept(1500));
   EXPECT_TRUE(is_kept(1699));
   UnfinishedPlans small(Bytes(10));
-  small.Keep(*problem, kTight, plan);
+  small.Keep(*problem, kTight, {plan});
   EXPECT_FALSE(small.Find(*problem, kTight).has_value());
 }
 

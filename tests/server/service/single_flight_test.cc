@@ -1,7 +1,14 @@
 // One solve for all who ask the same at once.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/server/service/planning_fixture.h"
@@ -223,6 +230,148 @@ TEST(SingleFlight, WhoStaysGetsThePlanAfterTheFirstHasLeft) {
   const auto answer = fixture.answers.WaitFor(1);
   ASSERT_TRUE(answer.ok());
   EXPECT_EQ(answer->source, AnswerSource::kShared);
+}
+
+// Asks as WatchPlan does.
+std::shared_ptr<PlanCall> Watch(
+    PlanningFixture* fixture, int index, const std::string& tenant = "",
+    std::function<void()> changed = [] {}) {
+  ComputeRequest request{ChainProfile({}), kTight, KeyOptions(), std::nullopt};
+  request.options.tenant = tenant;
+  return fixture->service->ComputePlan(request, fixture->answers.Of(index), std::move(changed));
+}
+
+TEST(LostWatcher, FindsItsSolveAndWhatItHasFoundWhenItComesBack) {
+  PlanningFixture fixture(true);
+  const Schedule schedule = MakePlan(ChainProfile({}), kTight, PlanOptions())->schedule;
+  fixture.solver.TellOf(schedule);
+  const auto lost = Watch(&fixture, 0);
+  ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
+  fixture.service->Cancel(lost);
+  EXPECT_TRUE(absl::IsCancelled(fixture.answers.WaitFor(0).status()));
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_EQ(fixture.solver.stopped(), 0);
+
+  std::atomic<int> told{0};
+  const auto back = Watch(&fixture, 1, "", [&told] { ++told; });
+  EXPECT_EQ(fixture.metrics.flights_joined, 1);
+  EXPECT_EQ(told, 1);
+  const std::optional<Plan> shown = fixture.service->Latest(back).plan;
+  EXPECT_TRUE(shown.has_value() && shown->schedule == schedule);
+  fixture.solver.Release();
+  const auto answer = fixture.answers.WaitFor(1);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->source, AnswerSource::kShared);
+  EXPECT_EQ(fixture.solver.started(), 1);
+}
+
+TEST(LostWatcher, LeavesAPlanForThoseWhoAskNext) {
+  PlanningFixture fixture(true);
+  const auto lost = Watch(&fixture, 0);
+  ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
+  fixture.service->Cancel(lost);
+  fixture.solver.Release();
+  const auto answer = fixture.Compute(ChainProfile({}), kTight);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_NE(answer->source, AnswerSource::kSolved);
+  EXPECT_EQ(fixture.solver.started(), 1);
+}
+
+TEST(LostWatcher, IsWaitedForNoLongerThanTheGrace) {
+  PlanningOptions options;
+  options.watch_grace = std::chrono::milliseconds(20);
+  PlanningFixture fixture(true, options);
+  const auto lost = Watch(&fixture, 0);
+  ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
+  fixture.service->Cancel(lost);
+  EXPECT_TRUE(fixture.solver.WaitUntilStopped(1));
+  // Nor joined by who comes later.
+  Watch(&fixture, 1);
+  EXPECT_TRUE(fixture.solver.WaitUntilStarted(2));
+  fixture.solver.Release();
+  EXPECT_EQ(fixture.answers.WaitFor(1)->source, AnswerSource::kSolved);
+}
+
+TEST(LostWatcher, ThatIsBackIsWaitedForLikeAnyOther) {
+  PlanningOptions options;
+  options.watch_grace = std::chrono::milliseconds(200);
+  PlanningFixture fixture(true, options);
+  const auto lost = Watch(&fixture, 0);
+  ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
+  fixture.service->Cancel(lost);
+  Watch(&fixture, 1);
+  const bool joined = fixture.metrics.flights_joined == 1;  // unless this thread was held up
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_TRUE(!joined || fixture.solver.stopped() == 0);
+  fixture.solver.Release();
+  EXPECT_TRUE(fixture.answers.WaitFor(1).ok());
+}
+
+PlanningOptions OneSolverThread() {
+  PlanningOptions options;
+  options.solver_threads = 1;
+  return options;
+}
+
+TEST(LostWatcher, KeepsNobodyWhoComesFromAThread) {
+  PlanningFixture fixture(true, OneSolverThread());
+  const auto lost = Watch(&fixture, 0);
+  ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
+  fixture.service->Cancel(lost);
+  EXPECT_EQ(fixture.solver.stopped(), 0);
+  fixture.Ask(1, ProfileOfLength(7), kTight);
+  EXPECT_TRUE(fixture.solver.WaitUntilStarted(2));
+  EXPECT_EQ(fixture.solver.stopped(), 1);
+  fixture.solver.Release();
+  EXPECT_TRUE(fixture.answers.WaitFor(1).ok());
+}
+
+TEST(LostWatcher, KeepsNobodyWhoWaitsFromAThread) {
+  PlanningFixture fixture(true, OneSolverThread());
+  const auto lost = Watch(&fixture, 0);
+  ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
+  fixture.Ask(1, ProfileOfLength(7), kTight);
+  fixture.service->Cancel(lost);
+  EXPECT_TRUE(fixture.solver.WaitUntilStarted(2));
+  fixture.solver.Release();
+  EXPECT_TRUE(fixture.answers.WaitFor(1).ok());
+}
+
+// Of two threads a tenant has one.
+TEST(LostWatcher, KeepsItsOwnTenantFromNoThread) {
+  PlanningFixture fixture(true);
+  const auto lost = Watch(&fixture, 0, "vision");
+  ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
+  fixture.service->Cancel(lost);
+  ComputeRequest other{ProfileOfLength(7), kTight, KeyOptions(), std::nullopt};
+  other.options.tenant = "vision";
+  fixture.service->ComputePlan(other, fixture.answers.Of(1));
+  EXPECT_TRUE(fixture.solver.WaitUntilStarted(2));
+  fixture.solver.Release();
+  EXPECT_TRUE(fixture.answers.WaitFor(1).ok());
+}
+
+TEST(LostWatcher, GivesItsPlaceInTheQueueBack) {
+  PlanningFixture fixture(true, OneSolverThread());
+  fixture.Ask(0, ProfileOfLength(7), kTight);
+  ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
+  const auto queued = Watch(&fixture, 1);
+  fixture.service->Cancel(queued);
+  EXPECT_EQ(fixture.metrics.queue_depth, 0);
+  fixture.solver.Release();
+  EXPECT_TRUE(fixture.answers.WaitFor(0).ok());
+  EXPECT_EQ(fixture.solver.started(), 1);
+}
+
+TEST(LostWatcher, HoldsNoDrainUp) {
+  PlanningFixture fixture(true);
+  const auto lost = Watch(&fixture, 0);
+  ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
+  fixture.service->Cancel(lost);
+  const auto start = Clock::now();
+  EXPECT_EQ(fixture.service->Drain(start + std::chrono::seconds(20)).abandoned, 0);
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(10));
+  EXPECT_EQ(fixture.solver.stopped(), 1);
 }
 
 TEST(SingleFlight, AFailureReachesEveryWaiterAndIsNotCached) {
