@@ -66,6 +66,8 @@ class Backoff {
     return std::nullopt;
   }
 
+  void Restart() { next_ = policy_.initial_backoff; }
+
  private:
   // A server gives all whom it sheds the same delay: they must not come back in step either.
   std::optional<nanoseconds> AsAsked(const absl::Status& error) const {
@@ -111,20 +113,25 @@ class RetryingConnection : public PlanConnection {
                                       const KeyOptions& key_options,
                                       const ProgressCallback& progress,
                                       const CallOptions& options) override {
-    // A server that is asked again goes on with what it had found (server/service/unfinished_plans.h); another one
-    // may be behind: what the caller has seen is not unsaid.
+    // A server that is asked again has the solve still, or goes on with what it had found
+    // (server/service/unfinished_plans.h); another one may be behind: what the caller has seen is not unsaid.
     double seen = 0;
     std::optional<Plan> best;
+    bool went_on = false;
     const ProgressCallback rising = [&](const PlanProgress& so_far) {
+      const bool faster = so_far.best != nullptr && (!best || IsFaster(*so_far.best, *best));
+      went_on = went_on || faster || so_far.share > seen;
       seen = std::max(seen, so_far.share);
-      if (so_far.best != nullptr && (!best || IsFaster(*so_far.best, *best))) best = *so_far.best;
+      if (faster) best = *so_far.best;
       if (progress) progress({seen, best ? &*best : nullptr});
     };
     int attempts = 0;
-    absl::StatusOr<PlanReply> reply = Retry(kSafe, options, [&] {
+    const auto watch = [&] {
       ++attempts;
+      went_on = false;
       return inner_->WatchPlan(profile, budget, key_options, rising, options);
-    });
+    };
+    absl::StatusOr<PlanReply> reply = Retry(kSafe, options, watch, &went_on);
     if (attempts == 1 || !best) return reply;
     if (absl::IsDeadlineExceeded(reply.status())) {
       return PlanReply{*std::move(best), MakePlanKey(profile, key_options), PlanSource::kSolved};
@@ -188,8 +195,12 @@ class RetryingConnection : public PlanConnection {
   std::string name() const override { return inner_->name(); }
 
  private:
+  // `went_on`, where there is one, says after an attempt that it brought the call further than those before: attempts
+  // and waits count from there, so that long work survives any number of lost connections, and what fails at the
+  // same place again and again ends.
   template <class Call>
-  auto Retry(Safety safety, const CallOptions& options, const Call& call) -> decltype(call()) {
+  auto Retry(Safety safety, const CallOptions& options, const Call& call,
+             const bool* went_on = nullptr) -> decltype(call()) {
     Backoff backoff(policy_, environment_.uniform);
     auto result = call();
     for (int attempt = 1; attempt < policy_.max_attempts && !result.ok(); ++attempt) {
@@ -199,6 +210,10 @@ class RetryingConnection : public PlanConnection {
       environment_.sleep(*wait, options.cancel.get());
       if (options.cancel && options.cancel->cancelled()) return absl::CancelledError("cancelled");
       result = call();
+      if (went_on != nullptr && *went_on) {
+        attempt = 0;
+        backoff.Restart();
+      }
     }
     return result;
   }

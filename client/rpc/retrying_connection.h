@@ -7,7 +7,9 @@
 // second time changes nothing:
 //   GetPlan, ComputePlan, GetFrontier, FitBatch, ExplainPlan, ListPlans, GetCapabilities
 //                           always
-//   WatchPlan               always: the server goes on with what it had found, and the share that is told never falls
+//   WatchPlan               always, with what is left of the call's time: the next try joins the solve, which goes on for a
+//                           while without its watcher, or the server begins with what it had found; the share that is told
+//                           never falls. What brought the work further counts as no failed attempt
 //   ReportExecution         with a job's name: its later report replaces the earlier one
 //   ChangePlan, DeletePlan  with an etag, under one request id (drawn here where there is none): a server that has
 //                           made the change says so, another finds that the etag is not the one any more. That is

@@ -32,6 +32,13 @@ bool IsAway(const absl::Status& status) {
   return reason.empty() || reason == "DRAINING";
 }
 
+// What becomes of a call whose replica has not answered it.
+enum class Unanswered {
+  kGoesOn,   // to the next replica
+  kEnds,     // its next try asks another one
+  kReturns,  // its next try asks the same one, which does not rest
+};
+
 class RoutedReplica {
  public:
   RoutedReplica(std::string replica_address, std::unique_ptr<PlanConnection> to)
@@ -104,7 +111,7 @@ class RoutedConnection : public PlanConnection {
         [&](PlanConnection* to, const CallOptions& limited) {
           return to->WatchPlan(profile, budget, key_options, telling, limited);
         },
-        [&told] { return told; });
+        [&told] { return told ? Unanswered::kReturns : Unanswered::kGoesOn; });
   }
 
   absl::StatusOr<FrontierReply> GetFrontier(const Profile& profile, const KeyOptions& key_options,
@@ -139,7 +146,7 @@ class RoutedConnection : public PlanConnection {
         [&](PlanConnection* to, const CallOptions& limited) {
           return to->ReportExecution(measurement, limited);
         },
-        [&options] { return options.job.empty(); });
+        [&options] { return options.job.empty() ? Unanswered::kEnds : Unanswered::kGoesOn; });
   }
 
   absl::StatusOr<PlanPage> ListPlans(const ListQuery& query, const CallOptions& options) override {
@@ -156,7 +163,7 @@ class RoutedConnection : public PlanConnection {
         [&](PlanConnection* to, const CallOptions& limited) {
           return to->ChangePlan(revision, action, terms, limited);
         },
-        [] { return true; });
+        [] { return Unanswered::kEnds; });
   }
 
   absl::StatusOr<bool> DeletePlan(const PlanKey& key, const ChangeTerms& terms,
@@ -166,7 +173,7 @@ class RoutedConnection : public PlanConnection {
         [&](PlanConnection* to, const CallOptions& limited) {
           return to->DeletePlan(key, terms, limited);
         },
-        [] { return true; });
+        [] { return Unanswered::kEnds; });
   }
 
   absl::StatusOr<Capabilities> GetCapabilities(const CallOptions& options) override {
@@ -184,10 +191,10 @@ class RoutedConnection : public PlanConnection {
     bool is_last = false;
   };
 
-  // `stays` says, after an answer, whether the call must end with it.
-  template <class Function, class Stays>
+  // `unanswered` says, after each replica, what becomes of the call if that one has not answered.
+  template <class Function, class Then>
   auto Route(const PlanKey& key, const CallOptions& options, const Function& function,
-             const Stays& stays) -> decltype(function(nullptr, options)) {
+             const Then& unanswered) -> decltype(function(nullptr, options)) {
     // Before any lock: a child has inherited them as they were.
     if (InForkedChild()) return ForkedChildError();
     const Clock::time_point start = policy_.now();
@@ -206,8 +213,11 @@ class RoutedConnection : public PlanConnection {
       result = function(turn.replica->connection.get(), Limited(options, turn));
       const absl::Status& status = StatusOf(result);
       const Clock::time_point now = policy_.now();
-      turn.replica->Heard(status, now, policy_.rest);
-      if (!absl::IsUnavailable(status) || stays()) return result;
+      const Unanswered then = unanswered();
+      // It was there, and its connection was lost, unless it says that it is about to end.
+      const bool returns = then == Unanswered::kReturns && GetReason(status).empty();
+      turn.replica->Heard(returns ? absl::OkStatus() : status, now, policy_.rest);
+      if (!absl::IsUnavailable(status) || then != Unanswered::kGoesOn) return result;
       if (options.cancel && options.cancel->cancelled()) return absl::CancelledError("cancelled");
       if (now >= std::min(options.deadline, options.reach_by)) return result;
       if (now - start >= policy_.reach) return result;
@@ -216,7 +226,7 @@ class RoutedConnection : public PlanConnection {
   template <class Function>
   auto Route(const PlanKey& key, const CallOptions& options, const Function& function)
       -> decltype(function(nullptr, options)) {
-    return Route(key, options, function, [] { return false; });
+    return Route(key, options, function, [] { return Unanswered::kGoesOn; });
   }
 
   Turn Next(const RoutedReplicas& replicas, const PlanKey& key, const RoutedReplicas& asked) const {

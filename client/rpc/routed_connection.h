@@ -16,7 +16,8 @@
 // going on would be wrong:
 //   ChangePlan, DeletePlan  may have been carried out
 //   ReportExecution         the same, without a job's name
-//   WatchPlan               once progress was told: a retrying connection knows what was
+//   WatchPlan               once progress was told: a retrying connection knows what was. The replica does not rest: its solve
+//                           goes on for a while, and the next try joins it, or goes on itself where the replica is gone
 // A call goes on while there is time (CallOptions::deadline and reach_by, of which each but the last gets a half) and
 // RoutingPolicy::reach has not passed, and not when it is cancelled.
 //

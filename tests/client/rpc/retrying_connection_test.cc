@@ -260,6 +260,59 @@ TEST_F(RetryingConnectionTest, WatchingGoesOnWhereItsConnectionWasLost) {
   EXPECT_THAT(seen, ElementsAre(0.2, 0.5, 0.5, 0.7));
 }
 
+// Each of the connections brings the work further.
+TEST_F(RetryingConnectionTest, LongWorkSurvivesAnyNumberOfLostConnectionsWithinItsDeadline) {
+  constexpr int kLost = 9;
+  Make();
+  CallOptions options;
+  options.deadline = now_ + std::chrono::hours(1);
+  int asked = 0;
+  EXPECT_CALL(*inner_, WatchPlan)
+      .Times(kLost + 1)
+      .WillRepeatedly([&](const Profile&, const Budget&, const KeyOptions&,
+                          const ProgressCallback& progress,
+                          const CallOptions& given) -> absl::StatusOr<PlanReply> {
+        EXPECT_EQ(given.deadline, options.deadline);
+        progress({0.1 * asked, nullptr});
+        if (asked++ < kLost) return absl::UnavailableError("gone");
+        return PlanReply();
+      });
+  EXPECT_TRUE(connection_->WatchPlan(SmallProfile(), LeastBudget{}, {}, {}, options).ok());
+  EXPECT_EQ(waits_.size(), static_cast<size_t>(kLost));
+  EXPECT_THAT(waits_, testing::Each(milliseconds(100)));
+}
+
+TEST_F(RetryingConnectionTest, AWatchThatIsLostAtTheSamePlaceAgainAndAgainEnds) {
+  Make();
+  EXPECT_CALL(*inner_, WatchPlan)
+      .Times(4)
+      .WillRepeatedly([](const Profile&, const Budget&, const KeyOptions&,
+                         const ProgressCallback& progress,
+                         const CallOptions&) -> absl::StatusOr<PlanReply> {
+        progress({0.5, nullptr});
+        return absl::UnavailableError("gone");
+      });
+  EXPECT_TRUE(absl::IsUnavailable(
+      connection_->WatchPlan(SmallProfile(), LeastBudget{}, {}, {}, {}).status()));
+}
+
+TEST_F(RetryingConnectionTest, AWatchIsNotTakenUpPastItsDeadline) {
+  Make();
+  CallOptions options;
+  options.deadline = now_ + milliseconds(150);
+  double share = 0;
+  EXPECT_CALL(*inner_, WatchPlan)
+      .Times(2)
+      .WillRepeatedly([&share](const Profile&, const Budget&, const KeyOptions&,
+                               const ProgressCallback& progress,
+                               const CallOptions&) -> absl::StatusOr<PlanReply> {
+        progress({share += 0.1, nullptr});
+        return absl::UnavailableError("gone");
+      });
+  EXPECT_TRUE(absl::IsUnavailable(
+      connection_->WatchPlan(SmallProfile(), LeastBudget{}, {}, {}, options).status()));
+}
+
 // Where the connection is lost a second server is asked, which is behind, until the deadline.
 TEST_F(RetryingConnectionTest, TheBestPlanThatWasShownStays) {
   const auto plan_of = [](int64_t makespan) {

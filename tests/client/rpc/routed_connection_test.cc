@@ -413,8 +413,24 @@ TEST_F(RoutedConnectionTest, AWatchGoesOnUntilProgressWasTold) {
   tells_ = true;
   IsAway(order[1]);
   EXPECT_THAT(AskedBy(watch), ElementsAre(order[1]));
+  EXPECT_EQ(told, 1);
+  // It may have lost its connection alone: its solve is joined there, unless it is away.
+  tells_ = false;
+  EXPECT_THAT(AskedBy(watch), ElementsAre(order[1], order[2]));
   EXPECT_THAT(AskedBy(watch), ElementsAre(order[2]));
-  EXPECT_EQ(told, 2);
+}
+
+TEST_F(RoutedConnectionTest, AWatchDoesNotComeBackToAReplicaThatDrains) {
+  const std::vector<std::string> order = OrderOf(MakePlanKey(SmallProfile(), {}));
+  const auto watch = [&] {
+    connection_->WatchPlan(SmallProfile(), Bytes(1000), {}, [](const PlanProgress&) {}, {})
+        .status()
+        .IgnoreError();
+  };
+  tells_ = true;
+  answers_[order[0]] = WithReason(absl::UnavailableError("the end"), "DRAINING");
+  EXPECT_THAT(AskedBy(watch), ElementsAre(order[0]));
+  EXPECT_THAT(AskedBy(watch), ElementsAre(order[1]));
 }
 
 TEST_F(RoutedConnectionTest, ReplicasThatStayKeepTheirConnectionsAndTheirRest) {

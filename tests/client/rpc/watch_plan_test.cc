@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "client/rpc/local_connection.h"
+#include "client/rpc/retrying_connection.h"
 #include "proto/codec/codec.h"
 #include "proto/codec/grpc_status.h"
 #include "tests/client/rpc/served_connection.h"
@@ -152,6 +153,27 @@ TEST_F(WatchPlanTest, TheDeadlineIsAnErrorBeforeThereIsAPlan) {
     EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
     return true;
   }));
+}
+
+TEST_F(WatchPlanTest, ALostConnectionIsTakenUpAgain) {
+  connection_ = MakeRetryingConnection(std::move(connection_));
+  const Plan plan = PlanFor(budget_);
+  server_.watch_plan = [&](const v1::WatchPlanRequest&, Writer* writer) {
+    if (server_.calls == 1) {
+      writer->Write(Message(0.4, plan));
+      return absl::UnavailableError("gone");
+    }
+    writer->Write(Progress(0.2));
+    writer->Write(Last(plan));
+    return absl::OkStatus();
+  };
+  const auto reply = Watch();
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_EQ(reply->plan.schedule, plan.schedule);
+  EXPECT_EQ(server_.calls, 2);
+  const int64_t time = plan.prediction.makespan.value();
+  EXPECT_THAT(seen_.shares, ElementsAre(0.4, 0.4, 1.0));
+  EXPECT_THAT(seen_.makespans, ElementsAre(time, time, time));
 }
 
 TEST_F(WatchPlanTest, IsCancelledByItsToken) {
