@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "solvers/model/units.h"
 #include "tests/bench/torch/trained_network.h"
 
 namespace stowage {
@@ -22,6 +23,7 @@ struct EqualityRow {
   int other_copies = 0;    // plans whose step moved other bytes than predicted
   double least_ratio = 1;  // of measured to predicted peak
   double most_ratio = 0;
+  Bytes above_prediction;  // the most of a measured peak
 
   bool good() const;
 };

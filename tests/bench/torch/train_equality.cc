@@ -1,8 +1,8 @@
 // Trains the reference networks, on small images, plain and by plans, as chains and as graphs, with and
 // without autocast, and holds one against the other: equality_row.h says what.
 //
-// Exit code 1 if a step differs, is over its budget or more than 1% off the evaluator's peak, moves other
-// bytes than predicted, or if a parameter has no gradient.
+// Exit code 1 if a step differs, is over its budget, above the evaluator's peak or more than 1% below it, moves
+// other bytes than predicted, or if a parameter has no gradient.
 #include <ATen/Parallel.h>
 
 #include <chrono>

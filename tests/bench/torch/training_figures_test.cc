@@ -21,6 +21,7 @@
 #include "tests/bench/torch/step_time_rows.h"
 #include "tests/bench/torch/trained_network.h"
 #include "tests/bench/torch/turns.h"
+#include "tests/client/torch/test_graphs.h"
 #include "tests/client/torch/training_outcome.h"
 
 namespace stowage {
@@ -147,11 +148,14 @@ TEST(EqualityRowTest, TrainsAlikeByFivePlans) {
 
 TEST(EqualityRowTest, FaultsAreNotGood) {
   EqualityRow row;
-  row.most_ratio = 1;
+  row.above_prediction = kScalars;
   EXPECT_TRUE(row.good());
-  row.most_ratio = 1.02;
+  row.above_prediction = kScalars + Bytes(1);
   EXPECT_FALSE(row.good());
-  row.most_ratio = 1;
+  row.above_prediction = Bytes(0);
+  row.least_ratio = 0.98;
+  EXPECT_FALSE(row.good());
+  row.least_ratio = 1;
   row.parameters_without_gradient = 1;
   EXPECT_FALSE(row.good());
 }
