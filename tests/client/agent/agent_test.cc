@@ -108,7 +108,7 @@ TEST_P(AgentStepTest, WhatTheModelDoesNotListIsFound) {
 }
 
 // Of a loss nothing is found before a batch has targets.
-TEST_F(AgentTest, AModelIsFoundInPartsAsBatchesCome) {
+TEST_P(AgentStepTest, AModelIsFoundInPartsAsBatchesCome) {
   bool off = true;
   options_.off = [&off] { return off; };
   const ChainModel bare = WithoutLists(network_.model);

@@ -2,13 +2,23 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
 #include "client/agent/agent.h"
+#include "solvers/model/chain.h"
+#include "solvers/model/problem.h"
+#include "tests/client/agent/agent_fixture.h"
 #include "tests/client/agent/agent_life_fixture.h"
+#include "tests/client/device/training_devices.h"
 
 namespace stowage {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST_F(AgentLifeTest, ReportsByItselfOnceAndSaysSo) {
@@ -198,6 +208,62 @@ TEST_F(AgentLifeTest, NobodyIsAskedWhetherAProfileIsWanted) {
   options_.off = [] { return true; };
   EXPECT_EQ(asks(), 0);
 }
+
+// On a model that really trains.
+class AgentDriftTest : public AgentTest, public ::testing::WithParamInterface<std::string> {
+ protected:
+  AgentDriftTest() : AgentTest(TrainingDeviceNamed(GetParam())) {}
+
+  // What the model takes, but for times: no step is that fast.
+  Profile TooFast(const Batch& batch) {
+    Agent agent = LocalAgent();
+    EXPECT_TRUE(agent.Profile(batch).ok());
+    Profile profile = *agent.profile();
+    ChainSpec spec = std::get<Chain>(profile.problem).spec();
+    const auto run_at_once = [](Stage* stage) {
+      stage->forward_time = stage->backward_time = Nanos(1);
+      if (stage->stops()) stage->recompute_saving_time = Nanos(1);
+    };
+    for (Stage& stage : spec.stages) run_at_once(&stage);
+    run_at_once(&spec.loss);
+    profile.problem = Chain::Create(std::move(spec)).value();
+    return profile;
+  }
+};
+
+TEST_P(AgentDriftTest, StepsThatTakeLongerThanAProfileSaysAreMeasuredAnew) {
+  options_.drift.window = 4;
+  std::vector<ReplanReason> reasons;
+  options_.on_event = [&reasons](const AgentEvent& event) {
+    if (const auto* replan = std::get_if<ReplanEvent>(&event)) reasons.push_back(replan->reason);
+  };
+  const Batch batch{{network_.input}, network_.target};
+  const Profile told = TooFast(batch);
+  Agent agent = LocalAgent();
+  const absl::Status known = agent.UseProfile(batch, told);
+  ASSERT_TRUE(known.ok()) << known;
+  const auto adopted = agent.Plan(batch, ShareOfStoreAll{0.7});
+  ASSERT_TRUE(adopted.ok()) << adopted.status();
+  ASSERT_EQ(adopted->plan.status, PlanStatus::kFound);
+  const auto step = [&] {
+    const absl::StatusOr<StepReport> report = agent.Step(batch);
+    ASSERT_TRUE(report.ok()) << report.status();
+  };
+  for (int i = 0; i < 4; ++i) step();
+  // Elsewhere times come later: it waits for them.
+  agent.Report().IgnoreError();
+  // Peaks, which are looked at first, are the plan's.
+  EXPECT_THAT(reasons, ElementsAre(ReplanReason::kTime));
+  EXPECT_EQ(agent.events().of<ProfileTakenEvent>(), 0);
+  step();
+  EXPECT_EQ(agent.events().of<ProfileTakenEvent>(), 1);
+  EXPECT_EQ(agent.events().of<AdoptedEvent>(), 2);
+  EXPECT_GT(IdealTime(agent.profile()->problem), IdealTime(told.problem));
+  EXPECT_EQ(agent.steps().planned, 5);
+}
+
+INSTANTIATE_TEST_SUITE_P(On, AgentDriftTest, ::testing::Values("cpu", "test", "cuda"),
+                         [](const auto& device) { return device.param; });
 
 }  // namespace
 }  // namespace stowage

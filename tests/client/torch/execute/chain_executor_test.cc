@@ -312,17 +312,20 @@ TEST_P(ChainExecutorTest, WhatOthersDoAtTheEndOfTheBackwardMayFail) {
 INSTANTIATE_TEST_SUITE_P(Devices, ChainExecutorTest, testing::Values("cpu", "test", "cuda"),
                          [](const auto& device) { return device.param; });
 
-// What is refused does not depend on the device.
-class ChainRefusalTest : public ChainExecution {
+class ChainRefusalTest : public ChainExecution, public testing::WithParamInterface<std::string> {
  protected:
-  ChainRefusalTest() : ChainExecution(TrainingDeviceNamed("cpu")) {}
+  ChainRefusalTest() : ChainExecution(TrainingDeviceNamed(GetParam())) {}
 
   absl::Status CreateError(const Chain& chain, const Schedule& schedule) {
-    return Executor::Create(&network_.model, chain, schedule).status();
+    return Executor::Create(&network_.model, chain, schedule, device_.execution).status();
+  }
+
+  at::Tensor Zeros(at::IntArrayRef sizes, at::ScalarType type = at::kFloat) const {
+    return torch::zeros(sizes, type).to(device_.device);
   }
 };
 
-TEST_F(ChainRefusalTest, CommunicationBesideComputeIsUnimplemented) {
+TEST_P(ChainRefusalTest, CommunicationBesideComputeIsUnimplemented) {
   Schedule schedule = StoreAllSchedule(chain_);
   schedule[1].stream = Stream::kCommunication;
   const absl::Status status = CreateError(chain_, schedule);
@@ -331,7 +334,7 @@ TEST_F(ChainRefusalTest, CommunicationBesideComputeIsUnimplemented) {
               HasSubstr("instruction 1 (communication: forward-save 2): communication beside"));
 }
 
-TEST_F(ChainRefusalTest, WhatNobodyReadsIsNotSaved) {
+TEST_P(ChainRefusalTest, WhatNobodyReadsIsNotSaved) {
   Schedule schedule = StoreAllSchedule(chain_);
   const int last = chain_.length() + 1;
   schedule.insert(schedule.begin() + last + 1, ForwardSave(last));
@@ -341,7 +344,7 @@ TEST_F(ChainRefusalTest, WhatNobodyReadsIsNotSaved) {
                                      "nothing else reads what it saves"));
 }
 
-TEST_F(ChainRefusalTest, AScheduleThatTheEvaluatorRefusesIsRefused) {
+TEST_P(ChainRefusalTest, AScheduleThatTheEvaluatorRefusesIsRefused) {
   Schedule schedule = StoreAllSchedule(chain_);
   schedule.pop_back();
   EXPECT_EQ(CreateError(chain_, schedule).code(), absl::StatusCode::kInvalidArgument);
@@ -350,7 +353,7 @@ TEST_F(ChainRefusalTest, AScheduleThatTheEvaluatorRefusesIsRefused) {
   EXPECT_EQ(CreateError(chain_, schedule).code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(ChainRefusalTest, AChainOfAnotherModelIsRefused) {
+TEST_P(ChainRefusalTest, AChainOfAnotherModelIsRefused) {
   ChainSpec shorter = chain_.spec();
   shorter.stages.pop_back();
   const Chain short_chain = Chain::Create(shorter).value();
@@ -363,10 +366,9 @@ TEST_F(ChainRefusalTest, AChainOfAnotherModelIsRefused) {
               HasSubstr("the chain says 'gelu' where the model has stage 3 (drop, dropout)"));
 }
 
-TEST_F(ChainRefusalTest, ALargerInputIsRefusedBeforeAnythingRuns) {
+TEST_P(ChainRefusalTest, ALargerInputIsRefusedBeforeAnythingRuns) {
   auto executor = Make(StoreAllSchedule(chain_));
-  const absl::Status status =
-      executor->Step(torch::zeros({4, 3, 16, 16}), torch::zeros({4}, torch::kLong)).status();
+  const absl::Status status = executor->Step(Zeros({4, 3, 16, 16}), Zeros({4}, at::kLong)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("the input has 12288 bytes"));
   EXPECT_EQ(executor->Step(at::Tensor(), network_.target).status().code(),
@@ -374,10 +376,11 @@ TEST_F(ChainRefusalTest, ALargerInputIsRefusedBeforeAnythingRuns) {
   ExpectStateUntouched();
 }
 
-TEST_F(ChainRefusalTest, ABatchOfAnotherShapeIsRefused) {
-  auto executor = Executor::Create(&network_.model, chain_, StoreAllSchedule(chain_), nullptr,
-                                   BatchShape::Of(network_.input, network_.target))
-                      .value();
+TEST_P(ChainRefusalTest, ABatchOfAnotherShapeIsRefused) {
+  auto executor =
+      Executor::Create(&network_.model, chain_, StoreAllSchedule(chain_), device_.execution,
+                       BatchShape::Of(network_.input, network_.target))
+          .value();
   const at::Tensor target = network_.target;
   const auto error = [&](const at::Tensor& input, const at::Tensor& labels) {
     const absl::Status status = executor->Step(input, labels).status();
@@ -385,13 +388,13 @@ TEST_F(ChainRefusalTest, ABatchOfAnotherShapeIsRefused) {
     return std::string(status.message());
   };
   // No more bytes than planned, but a larger side.
-  EXPECT_EQ(error(torch::zeros({1, 3, 16, 48}), target.narrow(0, 0, 1)),
+  EXPECT_EQ(error(Zeros({1, 3, 16, 48}), target.narrow(0, 0, 1)),
             "the input is Float[1, 3, 16, 48], the plan is for Float[3, 3, 16, 16] at most");
-  EXPECT_THAT(error(torch::zeros({3, 3, 16, 16}, torch::kHalf), target), HasSubstr("Half["));
-  EXPECT_THAT(error(torch::zeros({3, 3, 16}), target), HasSubstr("the input is Float[3, 3, 16],"));
-  EXPECT_EQ(error(network_.input, torch::zeros({4}, torch::kLong)),
+  EXPECT_THAT(error(Zeros({3, 3, 16, 16}, at::kHalf), target), HasSubstr("Half["));
+  EXPECT_THAT(error(Zeros({3, 3, 16}), target), HasSubstr("the input is Float[3, 3, 16],"));
+  EXPECT_EQ(error(network_.input, Zeros({4}, at::kLong)),
             "the target is Long[4], the plan is for Long[3] at most");
-  EXPECT_THAT(error(network_.input, torch::zeros({3})), HasSubstr("the target is Float[3]"));
+  EXPECT_THAT(error(network_.input, Zeros({3})), HasSubstr("the target is Float[3]"));
   EXPECT_THAT(error(network_.input, at::Tensor()),
               HasSubstr("the target is undefined, the plan is for Long[3]"));
   ExpectStateUntouched();
@@ -400,23 +403,32 @@ TEST_F(ChainRefusalTest, ABatchOfAnotherShapeIsRefused) {
 }
 
 // The chain of a profile that somebody else made.
-TEST_F(ChainRefusalTest, AStageThatTrainsWhatItDoesNotListIsRefused) {
+TEST_P(ChainRefusalTest, AStageThatTrainsWhatItDoesNotListIsRefused) {
   ChainModel model("hidden");
-  const at::Tensor weight = torch::ones({4});
+  const at::Tensor weight = torch::ones({4}).to(device_.device);
   model.AddFunction("hidden", "mul", [weight](const at::Tensor& x) { return x * weight; });
   model.SetLoss("sum", [](const at::Tensor& y, const at::Tensor&) { return y.sum(); });
-  const TestNetwork network{std::move(model), torch::randn({2, 4}), torch::zeros({1})};
-  const Chain chain = ProfiledChain(network);
+  const TestNetwork network{std::move(model), Zeros({2, 4}), Zeros({1})};
+  const Chain chain = ProfiledChain(network, device_.execution);
   weight.requires_grad_();
-  auto executor = Executor::Create(&network.model, chain, StoreAllSchedule(chain)).value();
+  auto executor =
+      Executor::Create(&network.model, chain, StoreAllSchedule(chain), device_.execution).value();
   const absl::Status status = executor->Step(network.input, network.target).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("stage 1 (hidden, mul): it trains parameters that it does not list"));
 }
 
+INSTANTIATE_TEST_SUITE_P(Devices, ChainRefusalTest, testing::Values("cpu", "test", "cuda"),
+                         [](const auto& device) { return device.param; });
+
 // Of the CPU's link, whose copies fail where the test has it.
-TEST_F(ChainRefusalTest, ACopyOfTheInputThatFailsIsNamed) {
+class SimulatedCopyTest : public ChainExecution {
+ protected:
+  SimulatedCopyTest() : ChainExecution(TrainingDeviceNamed("cpu")) {}
+};
+
+TEST_F(SimulatedCopyTest, OfTheInputThatFailsIsNamed) {
   const CopyCost cost{int64_t{8} << 30, Nanos(1000)};
   const auto device = SimulatedDevice::Create({cost, cost, false, Bytes(1 << 20)}).value();
   Schedule schedule = StoreAllSchedule(chain_);

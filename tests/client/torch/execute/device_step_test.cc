@@ -7,6 +7,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <random>
 #include <string>
 #include <thread>
 #include <utility>
@@ -20,9 +21,11 @@
 #include "client/torch/execute/step_failure.h"
 #include "client/torch/offload/later.h"
 #include "client/torch/profile/graph_profiler.h"
+#include "solvers/planner.h"
 #include "solvers/schedule/instance.h"
 #include "solvers/schedule/measured_step.h"
 #include "tests/client/device/test_device.h"
+#include "tests/client/device/training_devices.h"
 #include "tests/client/device/wait_count.h"
 #include "tests/client/torch/error_of.h"
 #include "tests/client/torch/held_backward.h"
@@ -564,25 +567,59 @@ class GraphWaitsTest : public testing::TestWithParam<std::string>,
                        protected Waits,
                        protected GraphTraining {
  protected:
-  GraphWaitsTest() : GraphTraining("mixed", TrainingDeviceNamed(GetParam())) {}
+  GraphWaitsTest()
+      : GraphTraining("mixed", TrainingDeviceNamed(GetParam())), profile_(Profiled()) {}
   void SetUp() override { SKIP_IF_MISSING(device_); }
+
+  const Graph& graph() const { return std::get<Graph>(profile_.problem); }
+
+  // Of whole steps, and of a loop of the caller's.
+  void ExpectThoseOfPlainSteps(const Schedule& schedule, ExecutionDevice* device) {
+    SCOPED_TRACE(Text(schedule));
+    const int64_t plain = WaitsOf(device_.device, [&] {
+      SumOf(PlainLosses(graph_.model, Inputs(), graph_.target)).backward();
+    });
+    const auto executor = Executor::Create(&graph_.model, graph(), schedule, device);
+    ASSERT_TRUE(executor.ok()) << executor.status();
+    EXPECT_EQ(WaitsOf(device_.device,
+                      [&] { ASSERT_TRUE((*executor)->Step(Inputs(), graph_.target).ok()); }),
+              plain);
+    const auto planned = PlannedModule::Create(&graph_.model, graph(), schedule, device);
+    ASSERT_TRUE(planned.ok()) << planned.status();
+    EXPECT_EQ(
+        WaitsOf(device_.device, [&] { (*planned)->forward(Inputs(), graph_.target).backward(); }),
+        plain);
+  }
+
+  const Profile profile_;
 };
 
 TEST_P(GraphWaitsTest, OfPlannedGraphsAreThoseOfPlainSteps) {
-  const Profile profile = Profiled();
-  const Graph& graph = std::get<Graph>(profile.problem);
-  const Schedule schedule = StoreAllSchedule(graph);
-  const int64_t plain = WaitsOf(device_.device, [&] {
-    SumOf(PlainLosses(graph_.model, Inputs(), graph_.target)).backward();
-  });
-  const auto executor = Executor::Create(&graph_.model, graph, schedule, device_.execution).value();
-  EXPECT_EQ(
-      WaitsOf(device_.device, [&] { ASSERT_TRUE(executor->Step(Inputs(), graph_.target).ok()); }),
-      plain);
-  const auto planned =
-      PlannedModule::Create(&graph_.model, graph, schedule, device_.execution).value();
-  EXPECT_EQ(WaitsOf(device_.device, [&] { planned->forward(Inputs(), graph_.target).backward(); }),
-            plain);
+  ExpectThoseOfPlainSteps(StoreAllSchedule(graph()), device_.execution);
+}
+
+TEST_P(GraphWaitsTest, OfPlansThatRecomputeToo) {
+  const Graph fixed = WithFixedCosts(graph());
+  int recomputing = 0;
+  for (const double share : {0.85, 0.7, 0.6}) {
+    const auto budget = ResolveBudget(fixed, ShareOfStoreAll{share}, PlanOptions());
+    ASSERT_TRUE(budget.ok()) << budget.status();
+    const auto plan = MakePlan(fixed, *budget, PlanOptions());
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    if (plan->prediction.recomputed_forwards == 0) continue;  // or nothing fits
+    ++recomputing;
+    ExpectThoseOfPlainSteps(plan->schedule, device_.execution);
+  }
+  EXPECT_GT(recomputing, 0);
+}
+
+TEST_P(GraphWaitsTest, OfPlansThatCopyToo) {
+  const auto linked = MakeLinkedDevice(device_, FastLink(/*full_duplex=*/true));
+  const Schedule store_all = StoreAllSchedule(graph());
+  std::mt19937 random(13);
+  const Schedule moving = WithTrips(graph(), *linked->link(), store_all, 8, &random);
+  ASSERT_GT(moving.size(), store_all.size());
+  ExpectThoseOfPlainSteps(moving, linked.get());
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, GraphWaitsTest, testing::Values("test", "cuda"),

@@ -219,7 +219,14 @@ INSTANTIATE_TEST_SUITE_P(Networks, ReadyGradientsTest,
                                           testing::Values("cpu", "test", "cuda")),
                          NameOfNetworkCase);
 
-TEST(ReadyGradientsOfGraphsTest, TiedWeightsOfNodesAddUpAsInPlainTraining) {
+class ReadyGradientsOfGraphsTest : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { SKIP_IF_MISSING(device_); }
+
+  const TrainingDevice& device_ = TrainingDeviceNamed(GetParam());
+};
+
+TEST_P(ReadyGradientsOfGraphsTest, TiedWeightsOfNodesAddUpAsInPlainTraining) {
   torch::manual_seed(3);
   GraphModel model("tied");
   const int image = model.AddInput("image");
@@ -230,12 +237,15 @@ TEST(ReadyGradientsOfGraphsTest, TiedWeightsOfNodesAddUpAsInPlainTraining) {
       model.AddFunction("sum", "add", {one, two}, [](const auto& x) { return x[0] + x[1].tanh(); });
   const int three = model.AddModule("three", "conv", sum, shared);
   model.AddFunction("loss", "mean", {three}, [](const auto& x) { return x[0].square().mean(); });
-  const at::Tensor input = torch::randn({2, 3, 8, 8});
+  MoveTo(device_.device, model);
+  const at::Tensor input = torch::randn({2, 3, 8, 8}).to(device_.device);
   ProfileOptions options;
   options.bytes_only = true;
+  options.device = device_.execution;
   const Profile profile = ProfileGraph(model, {input}, at::Tensor(), options).value();
   const Graph& graph = std::get<Graph>(profile.problem);
-  const auto executor = Executor::Create(&model, graph, StoreAllSchedule(graph)).value();
+  const auto executor =
+      Executor::Create(&model, graph, StoreAllSchedule(graph), device_.execution).value();
   Order ready;
   executor->TellReadyGradients(
       [&](const at::Tensor& parameter) { ready.push_back(NumberOf(model, parameter)); });
@@ -247,12 +257,17 @@ TEST(ReadyGradientsOfGraphsTest, TiedWeightsOfNodesAddUpAsInPlainTraining) {
     EXPECT_TRUE(step().ok());
     return hooks.Take();
   };
-  const Hooks::Seen plain = train([&] { return PlainGraphStep(model, {input.clone()}, {}); });
+  const Hooks::Seen plain =
+      train([&] { return PlainGraphStep(model, {input.clone()}, {}, device_.meter()); });
   const Digest gradients = GradientDigest(model);
   ExpectSame(plain, train([&] { return executor->Step({input.clone()}, {}); }), {0, 0});
   EXPECT_EQ(GradientDigest(model), gradients);
   EXPECT_EQ(ready, (Order{1, 0, 1, 0}));
 }
+
+INSTANTIATE_TEST_SUITE_P(Devices, ReadyGradientsOfGraphsTest,
+                         testing::Values("cpu", "test", "cuda"),
+                         [](const auto& device) { return device.param; });
 
 }  // namespace
 }  // namespace stowage

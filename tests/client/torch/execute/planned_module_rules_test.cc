@@ -238,26 +238,43 @@ TEST_P(OnePlannedModuleTest, TheLossHasOnePlace) {
 INSTANTIATE_TEST_SUITE_P(Devices, OnePlannedModuleTest, testing::Values("cpu", "test", "cuda"),
                          [](const auto& device) { return device.param; });
 
+// Of other networks: what goes into a planned module, and what comes out.
+class PlannedModuleEndsTest : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { SKIP_IF_MISSING(device_); }
+
+  Chain Profiled(const ChainModel& model, const at::Tensor& input, const at::Tensor& target) const {
+    return ChainWithTimes(model, input, target, device_.execution);
+  }
+  std::unique_ptr<PlannedModule> Make(const ChainModel& model, const Chain& chain,
+                                      const Schedule& schedule) const {
+    return PlannedModule::Create(&model, chain, schedule, device_.execution).value();
+  }
+
+  const TrainingDevice& device_ = TrainingDeviceNamed(GetParam());
+};
+
 // A last stage whose backward needs its output.
-TEST(PlannedModuleOutputTest, WritingOverAnOutputThatIsNeededIsFoundOut) {
-  const TestNetwork network = MakeTestNetwork("moving_scale");
+TEST_P(PlannedModuleEndsTest, WritingOverAnOutputThatIsNeededIsFoundOut) {
+  const TestNetwork network = MakeTestNetwork("moving_scale", device_);
   ChainModel model("tanh");
   for (int l = 1; l <= 3; ++l) model.AddStage(network.model.stage(l));
   model.SetLoss("sum", [](const at::Tensor& y, const at::Tensor&) { return y.sum(); });
-  const Chain chain = ChainWithTimes(model, network.input, network.target);
-  const auto planned = PlannedModule::Create(&model, chain, StoreAllSchedule(chain)).value();
+  const Chain chain = Profiled(model, network.input, network.target);
+  const auto planned = Make(model, chain, StoreAllSchedule(chain));
   EXPECT_THAT(ErrorOf([&] { planned->forward(network.input).mul_(0.5).sum().backward(); }),
               HasSubstr("modified by an inplace operation"));
 }
 
 // As part of a larger model, in front of which something is trained.
-TEST(PlannedModuleInputTest, TheInputGetsItsGradient) {
+TEST_P(PlannedModuleEndsTest, TheInputGetsItsGradient) {
   for (const char* const name : {"plain_cnn", "frozen_prefix"}) {
-    const TestNetwork network = MakeTestNetwork(name);
+    const TestNetwork network = MakeTestNetwork(name, device_);
     const at::Tensor input = network.input.clone().requires_grad_();
-    const Chain chain = ChainWithTimes(network.model, input, network.target);
+    const Chain chain = Profiled(network.model, input, network.target);
+    // Whole blocks, both.
     EXPECT_EQ(chain.gradient(0), chain.activation(0));
-    const Rewinder start(network.model);
+    const Rewinder start(network.model, device_.device);
     const auto gradient_of = [&](const Forward& forward) {
       start.Rewind();
       input.mutable_grad() = torch::zeros_like(input);
@@ -269,20 +286,23 @@ TEST(PlannedModuleInputTest, TheInputGetsItsGradient) {
       return x;
     });
     const Digest gradients = GradientDigest(network.model);
-    const auto planned = PlannedModule::Create(&network.model, chain, RecomputeAll(chain)).value();
+    const auto planned = Make(network.model, chain, RecomputeAll(chain));
     const at::Tensor got = gradient_of([&](const at::Tensor& x) { return planned->forward(x); });
     EXPECT_TRUE(got.equal(plain));
     EXPECT_EQ(GradientDigest(network.model), gradients);
   }
 }
 
-TEST(PlannedModuleInputTest, WithoutAnythingToTrainThereIsNoGraph) {
-  const TestNetwork network = MakeTestNetwork("plain_cnn");
-  const Chain chain = ChainWithTimes(network.model, network.input, network.target);
+TEST_P(PlannedModuleEndsTest, WithoutAnythingToTrainThereIsNoGraph) {
+  const TestNetwork network = MakeTestNetwork("plain_cnn", device_);
+  const Chain chain = Profiled(network.model, network.input, network.target);
   for (const at::Tensor& parameter : network.model.parameters()) parameter.set_requires_grad(false);
-  const auto planned = PlannedModule::Create(&network.model, chain, RecomputeAll(chain)).value();
+  const auto planned = Make(network.model, chain, RecomputeAll(chain));
   EXPECT_FALSE(planned->forward(network.input).requires_grad());
 }
+
+INSTANTIATE_TEST_SUITE_P(Devices, PlannedModuleEndsTest, testing::Values("cpu", "test", "cuda"),
+                         [](const auto& device) { return device.param; });
 
 }  // namespace
 }  // namespace stowage

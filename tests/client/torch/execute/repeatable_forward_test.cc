@@ -4,60 +4,70 @@
 #include <gtest/gtest.h>
 
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "client/torch/model/model_state.h"
+#include "tests/client/device/training_devices.h"
 
 namespace stowage {
 namespace {
 
 // A draw, and a buffer that counts.
-class RepeatableForwardTest : public testing::Test {
+class RepeatableForwardTest : public testing::TestWithParam<std::string> {
  protected:
+  void SetUp() override { SKIP_IF_MISSING(device_); }
+
   Tensors Draw() {
     counter_.add_(1);
-    return at::rand({3});
+    return at::rand({3}, at::TensorOptions(device_.device));
+  }
+  template <class Forward>
+  Tensors RunForward(const Forward& forward) {
+    return forward_.Run({counter_}, device_.device, forward);
   }
 
-  at::Tensor counter_ = at::zeros({1});
+  const TrainingDevice& device_ = TrainingDeviceNamed(GetParam());
+  at::Tensor counter_ = at::zeros({1}).to(device_.device);
   RepeatableForward forward_;
 };
 
-TEST_F(RepeatableForwardTest, RunsAgainAsAtFirstAndLeavesNoTrace) {
+TEST_P(RepeatableForwardTest, RunsAgainAsAtFirstAndLeavesNoTrace) {
   const auto draw = [this] { return Draw(); };
-  const Tensors first = forward_.Run({counter_}, at::kCPU, draw);
-  const RandomState after = RandomState::Capture();
-  EXPECT_TRUE(forward_.Run({counter_}, at::kCPU, draw)[0].equal(first[0]));
-  EXPECT_TRUE(RandomState::Capture() == after);
+  const Tensors first = RunForward(draw);
+  const RandomState after = RandomState::Capture(device_.device);
+  EXPECT_TRUE(RunForward(draw)[0].equal(first[0]));
+  EXPECT_TRUE(RandomState::Capture(device_.device) == after);
   EXPECT_EQ(counter_.item<float>(), 1);
 }
 
-TEST_F(RepeatableForwardTest, IsKnownToWhatRunsAgainOnItsThreadAlone) {
+TEST_P(RepeatableForwardTest, IsKnownToWhatRunsAgainOnItsThreadAlone) {
   std::vector<bool> known;
   const auto look = [&] {
     known.push_back(IsRecomputing());
     std::thread([&] { EXPECT_FALSE(IsRecomputing()); }).join();
     return Draw();
   };
-  forward_.Run({counter_}, at::kCPU, look);
-  forward_.Run({counter_}, at::kCPU, look);
+  RunForward(look);
+  RunForward(look);
   EXPECT_EQ(known, (std::vector<bool>{false, true}));
-  EXPECT_THROW(
-      forward_.Run({counter_}, at::kCPU, [&]() -> Tensors { throw std::runtime_error(""); }),
-      std::runtime_error);
+  EXPECT_THROW(RunForward([]() -> Tensors { throw std::runtime_error(""); }), std::runtime_error);
   EXPECT_FALSE(IsRecomputing());
 }
 
-TEST_F(RepeatableForwardTest, WhatRunsOnceCannotRunAgain) {
+TEST_P(RepeatableForwardTest, WhatRunsOnceCannotRunAgain) {
   const auto draw = [this] { return Draw(); };
   EXPECT_FALSE(forward_.has_run());
   forward_.RunOnce(draw);
   EXPECT_TRUE(forward_.has_run());
-  EXPECT_THROW(forward_.Run({counter_}, at::kCPU, draw), std::logic_error);
+  EXPECT_THROW(RunForward(draw), std::logic_error);
   EXPECT_THROW(forward_.RunOnce(draw), std::logic_error);
   EXPECT_EQ(counter_.item<float>(), 1);
 }
+
+INSTANTIATE_TEST_SUITE_P(Devices, RepeatableForwardTest, testing::Values("cpu", "test", "cuda"),
+                         [](const auto& device) { return device.param; });
 
 }  // namespace
 }  // namespace stowage

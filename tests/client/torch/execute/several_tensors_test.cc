@@ -19,7 +19,6 @@
 #include "client/torch/execute/planned_module.h"
 #include "client/torch/model/batch_shape.h"
 #include "client/torch/model/chain_model.h"
-#include "client/torch/offload/simulated_device.h"
 #include "client/torch/profile/chain_profiler.h"
 #include "client/torch/profile/found_state.h"
 #include "client/torch/shapes/shape_profiler.h"
@@ -211,12 +210,15 @@ class SeveralTensorsTest : public testing::TestWithParam<NetworkCase> {
     ExpectEqual(plain, Outcome::Of(network_.model, report->loss, device_.device));
     const Simulation& predicted = (*executor)->prediction();
     EXPECT_LE(report->peak, predicted.peak);
+    EXPECT_LE(report->offloaded, predicted.offloaded);
+    EXPECT_LE(report->prefetched, predicted.prefetched);
+    // Elsewhere plans count whole blocks.
     if (device_.exact) {
       EXPECT_GE(report->peak, predicted.peak);
+      EXPECT_GE(report->offloaded, predicted.offloaded);
+      EXPECT_GE(report->prefetched, predicted.prefetched);
     }
     EXPECT_EQ(report->recomputed_forwards, predicted.recomputed_forwards);
-    EXPECT_EQ(report->offloaded, predicted.offloaded);
-    EXPECT_EQ(report->prefetched, predicted.prefetched);
   }
 
   const TrainingDevice& device_;
@@ -239,13 +241,13 @@ TEST_P(SeveralTensorsTest, ChainsTrainAsPlainTrainingDoesWithinThePrediction) {
 }
 
 TEST_P(SeveralTensorsTest, ChainsCopyAllThatAStageMade) {
-  if (device_.execution != nullptr) GTEST_SKIP() << "the simulated link is the CPU's";
   const Chain chain = Profiled(network_.inputs);
   const Outcome plain = Plain();
+  const int schedules = device_.exact ? 25 : 10;
   std::mt19937 random(9);
   int trips = 0;
-  for (int i = 0; i < 25; ++i) {
-    const auto device = SimulatedDevice::Create(FastLink(i % 2 == 1)).value();
+  for (int i = 0; i < schedules; ++i) {
+    const auto device = MakeLinkedDevice(device_, FastLink(i % 2 == 1));
     const Schedule schedule =
         WithTrips(chain, *device->link(), RandomPersistentSchedule(chain, &random), 4, &random);
     ExpectLikePlain(chain, schedule, plain, device.get());
@@ -254,7 +256,7 @@ TEST_P(SeveralTensorsTest, ChainsCopyAllThatAStageMade) {
     }
     if (HasFailure()) return;
   }
-  EXPECT_GT(trips, 50);
+  EXPECT_GT(trips, 2 * schedules);
 }
 
 // A loop of the caller's, who gets all outputs, trains by some of them, and asks for the gradients of inputs.
@@ -418,9 +420,9 @@ TEST_P(SeveralTensorsGraphTest, GraphsTrainAsPlainTrainingDoesWithinThePredictio
     SCOPED_TRACE(Text(plan->schedule));
     recomputing += plan->prediction.recomputed_forwards > 0 ? 1 : 0;
     ExpectLikePlain(graph, plan->schedule, plain);
-    if (device_.execution != nullptr || HasFailure()) continue;
-    for (int i = 0; i < 8; ++i) {
-      const auto device = SimulatedDevice::Create(FastLink(i % 2 == 1)).value();
+    if (HasFailure()) return;
+    for (int i = 0; i < (device_.exact ? 8 : 2); ++i) {
+      const auto device = MakeLinkedDevice(device_, FastLink(i % 2 == 1));
       const Schedule moving = WithTrips(graph, *device->link(), plan->schedule, 3, &random);
       SCOPED_TRACE(Text(moving));
       ExpectLikePlain(graph, moving, plain, device.get());

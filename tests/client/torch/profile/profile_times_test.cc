@@ -52,20 +52,33 @@ class ProfileTimesTest : public testing::Test {
     return true;
   }
 
-  // Its forward takes what `forward` says of the number of the call, and `in_step` times as much in a
-  // graph that goes on before it; its backward twice as much as the forward.
+  // Of what takes so long alone, `in_step` times as much in a graph that goes on before it.
+  Nanos TakenAt(const at::Tensor& x, int64_t time) const {
+    if (BeginsAGraph(x)) return Nanos(time);
+    return Nanos(static_cast<int64_t>(static_cast<double>(time) * in_step_));
+  }
+
+  // Its forward takes what `forward` says of the number of the call; its backward twice as much as the forward.
   std::function<at::Tensor(const at::Tensor&)> Stage(std::function<int64_t(int)> forward) {
     auto calls = std::make_shared<int>(0);
     return [this, forward = std::move(forward), calls](const at::Tensor& x) {
-      const bool alone = BeginsAGraph(x);
-      const int64_t time = forward((*calls)++);
-      const Nanos taken(alone ? time : static_cast<int64_t>(static_cast<double>(time) * in_step_));
+      const Nanos taken = TakenAt(x, forward((*calls)++));
       device_.Advance(taken);
       at::Tensor y = x.exp();
       if (y.requires_grad()) {
         y.register_hook([this, taken](const at::Tensor&) { device_.Advance(taken + taken); });
       }
       return y;
+    };
+  }
+
+  // Its forward takes 3000: 1000 until it has saved the hyperbolic tangent, and the rest for what saves nothing.
+  std::function<at::Tensor(const at::Tensor&)> SavesEarly() {
+    return [this](const at::Tensor& x) {
+      device_.Advance(TakenAt(x, 1000));
+      const at::Tensor y = x.tanh();
+      device_.Advance(TakenAt(x, 2000));
+      return y * 2;
     };
   }
 
@@ -78,13 +91,18 @@ class ProfileTimesTest : public testing::Test {
     return model;
   }
 
-  Chain Profiled(const ChainModel& model, int repeats) {
+  ProfileOptions Options(int repeats) {
     ProfileOptions options;
     options.warmup = 0;
     options.repeats = repeats;
     options.device = &device_;
     options.report = &report_;
-    const auto profile = ProfileChain(model, torch::ones({2, 4}), torch::zeros({1}), options);
+    return options;
+  }
+
+  Chain Profiled(const ChainModel& model, int repeats) {
+    const auto profile =
+        ProfileChain(model, torch::ones({2, 4}), torch::zeros({1}), Options(repeats));
     EXPECT_TRUE(profile.ok()) << profile.status();
     return std::get<Chain>(profile.value().problem);
   }
@@ -115,12 +133,7 @@ TEST_F(ProfileTimesTest, AGraphsTimesAreReadOnceAfterEachPass) {
                                   [a](const std::vector<at::Tensor>& in) { return a(in[0]); });
   model.AddFunction("sum", "sum", {z},
                     [](const std::vector<at::Tensor>& in) { return in[0].sum(); });
-  ProfileOptions options;
-  options.warmup = 0;
-  options.repeats = 3;
-  options.device = &device_;
-  options.report = &report_;
-  const auto profile = ProfileGraph(model, {torch::ones({2, 4})}, torch::zeros({1}), options);
+  const auto profile = ProfileGraph(model, {torch::ones({2, 4})}, torch::zeros({1}), Options(3));
   ASSERT_TRUE(profile.ok()) << profile.status();
   EXPECT_THAT(device_.collected(), ElementsAre(9, 1, 9, 1, 9, 1));
   const Graph& graph = std::get<Graph>(profile->problem);
@@ -175,6 +188,40 @@ TEST_F(ProfileTimesTest, TheSumIsMadeThatOfWholeSteps) {
   EXPECT_EQ(chain.ideal_time(), Nanos(9000));
   EXPECT_EQ(chain.stage(2).forward_time, Nanos(750));
   EXPECT_EQ(report_.stages[1].forward.upper_quartile, Nanos(750));
+}
+
+// Made to fit whole steps like all other times.
+TEST_F(ProfileTimesTest, ARecomputeThatStopsTakesTheTimeToItsLastSavedTensor) {
+  ChainModel model("stops");
+  model.AddStage("fc", "linear", torch::nn::Linear(4, 4));
+  model.AddFunction("early", "tanh", SavesEarly());
+  model.AddFunction("all", "exp", Stage([](int) { return 1000; }));
+  model.SetLoss("sum", [](const at::Tensor& y, const at::Tensor&) { return y.sum(); });
+  const Chain chain = Profiled(model, 2);
+  EXPECT_EQ(chain.stage(2).forward_time, Nanos(3000));
+  EXPECT_EQ(chain.stage(2).recompute_saving_time, Nanos(1000));
+  // It saves its output, which a recompute has to make.
+  EXPECT_FALSE(chain.stage(3).stops());
+  in_step_ = 0.75;
+  const Chain calibrated = Profiled(model, 3);
+  EXPECT_EQ(calibrated.stage(2).forward_time, Nanos(2250));
+  EXPECT_EQ(calibrated.stage(2).recompute_saving_time, Nanos(750));
+}
+
+TEST_F(ProfileTimesTest, ARecomputeOfANodeStopsThereToo) {
+  GraphModel model("stops");
+  const int x = model.AddInput("x");
+  const int y = model.AddModule("fc", "linear", x, torch::nn::Linear(4, 4).ptr());
+  const auto early = SavesEarly();
+  const int z = model.AddFunction(
+      "early", "tanh", {y}, [early](const std::vector<at::Tensor>& in) { return early(in[0]); });
+  model.AddFunction("sum", "sum", {z},
+                    [](const std::vector<at::Tensor>& in) { return in[0].sum(); });
+  const auto profile = ProfileGraph(model, {torch::ones({2, 4})}, torch::zeros({1}), Options(2));
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  const Graph& graph = std::get<Graph>(profile->problem);
+  EXPECT_EQ(graph.vertex(z).forward_time, Nanos(3000));
+  EXPECT_EQ(graph.vertex(z).recompute_saving_time, Nanos(1000));
 }
 
 TEST_F(ProfileTimesTest, WhatIsLeftOverIsReported) {
