@@ -24,8 +24,7 @@ struct RedisTlsFiles {
 };
 
 struct RedisAddress {
-  // A host's address or name, or the path of a unix socket. To resolve a name may take longer than
-  // any time-out of a connection: prefer an address, or a name that is known locally.
+  // A host's address or name (name_lookup.h), or the path of a unix socket.
   std::string host_or_path;
   int port = 0;          // 0: a unix socket
   std::string user;      // may be empty: the default one

@@ -16,6 +16,7 @@
 #include "server/observe/log.h"
 #include "server/observe/server_metrics.h"
 #include "server/store/circuit_breaker.h"
+#include "server/store/name_lookup.h"
 #include "server/store/redis_address.h"
 #include "server/store/redis_connection.h"
 
@@ -35,7 +36,8 @@ struct RedisOptions {
   // What each new connection must pass before it is used. FAILED_PRECONDITION: the server will not do, and is as
   // one that is away; each call that tries says why. Null: all do.
   std::function<absl::Status(RedisConnection*, RedisConnection::Clock::time_point)> check;
-  std::string called = "";  // in the log, where there are several; may be empty
+  std::string called = "";            // in the log, where there are several; may be empty
+  NameLookup* names = SystemNames();  // where hosts are; outlives the client
 };
 
 // Thread-safe. Connects when first used.

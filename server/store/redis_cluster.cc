@@ -243,7 +243,7 @@ absl::StatusOr<RedisCluster::Ranges> RedisCluster::Ask(const Place& place,
   RedisAddress address = options_.address;
   address.host_or_path = place.first;
   address.port = place.second;
-  const auto connection = RedisConnection::Open(address, deadline);
+  const auto connection = RedisConnection::Open(address, deadline, options_.names);
   if (!connection.ok()) return connection.status();
   const auto replies = (*connection)->Run({{"CLUSTER", "SLOTS"}}, deadline, kLargestMap);
   if (!replies.ok()) return replies.status();

@@ -171,22 +171,44 @@ void RedisConnection::Free::operator()(redisContext* context) const { redisFree(
 RedisConnection::~RedisConnection() = default;
 
 absl::StatusOr<std::unique_ptr<RedisConnection>> RedisConnection::Open(const RedisAddress& address,
-                                                                       Clock::time_point deadline) {
-  const bool is_path = address.port == 0;
-  const timeval patience = TimevalUntil(deadline);
-  redisContext* context =
-      is_path ? redisConnectUnixWithTimeout(address.host_or_path.c_str(), patience)
-              : redisConnectWithTimeout(address.host_or_path.c_str(), address.port, patience);
+                                                                       Clock::time_point deadline,
+                                                                       NameLookup* names) {
+  absl::StatusOr<std::unique_ptr<RedisConnection>> opened = Connect(address, deadline, names);
+  if (!opened.ok()) return opened;
+  RedisConnection& connection = **opened;
+  if (address.tls) {
+    if (absl::Status tls = connection.StartTls(address, deadline); !tls.ok()) return tls;
+  }
+  if (absl::Status known = connection.Introduce(address, deadline); !known.ok()) return known;
+  return opened;
+}
+
+absl::StatusOr<std::unique_ptr<RedisConnection>> RedisConnection::Connect(
+    const RedisAddress& address, Clock::time_point deadline, NameLookup* names) {
+  if (address.port == 0) {
+    return Checked(
+        redisConnectUnixWithTimeout(address.host_or_path.c_str(), TimevalUntil(deadline)));
+  }
+  // hiredis is given numbers alone: to resolve a name it would take any time.
+  const auto hosts = names->Find(address.host_or_path, deadline);
+  if (!hosts.ok()) return hosts.status();
+  absl::StatusOr<std::unique_ptr<RedisConnection>> connection = TimeOut();
+  for (size_t i = 0; i < hosts->size() && !connection.ok(); ++i) {
+    const Clock::time_point now = Clock::now();
+    const auto share = (deadline - now) / static_cast<int>(hosts->size() - i);
+    connection = Checked(
+        redisConnectWithTimeout((*hosts)[i].c_str(), address.port, TimevalUntil(now + share)));
+  }
+  // A peer that vanished without a word is noticed while the connection rests. On a unix socket
+  // the call fails, and hiredis would then refuse to use it.
+  if (connection.ok()) redisEnableKeepAlive((*connection)->context_.get());
+  return connection;
+}
+
+absl::StatusOr<std::unique_ptr<RedisConnection>> RedisConnection::Checked(redisContext* context) {
   if (context == nullptr) return absl::UnavailableError("no memory to connect to Redis");
   std::unique_ptr<RedisConnection> connection(new RedisConnection(context));
   if (context->err != 0) return absl::UnavailableError("cannot connect to Redis");
-  // A peer that vanished without a word is noticed while the connection rests. On a unix socket
-  // the call fails, and hiredis would then refuse to use it.
-  if (!is_path) redisEnableKeepAlive(context);
-  if (address.tls) {
-    if (absl::Status tls = connection->StartTls(address, deadline); !tls.ok()) return tls;
-  }
-  if (absl::Status known = connection->Introduce(address, deadline); !known.ok()) return known;
   return connection;
 }
 

@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/store/name_lookup.h"
 #include "server/store/redis_address.h"
 #include "server/store/redis_tls.h"
 
@@ -50,7 +51,8 @@ class RedisConnection {
 
   // Connected, by TLS where the address says so, authenticated, in its database. UNAVAILABLE with the reason.
   static absl::StatusOr<std::unique_ptr<RedisConnection>> Open(const RedisAddress& address,
-                                                               Clock::time_point deadline);
+                                                               Clock::time_point deadline,
+                                                               NameLookup* names = SystemNames());
   ~RedisConnection();
   RedisConnection(const RedisConnection&) = delete;
   RedisConnection& operator=(const RedisConnection&) = delete;
@@ -74,6 +76,13 @@ class RedisConnection {
 
   explicit RedisConnection(redisContext* context) : context_(context) {}
 
+  // Connected, and nothing else yet. The addresses of a name are tried one after the other: one that is silent leaves
+  // the others their share of the time.
+  static absl::StatusOr<std::unique_ptr<RedisConnection>> Connect(const RedisAddress& address,
+                                                                  Clock::time_point deadline,
+                                                                  NameLookup* names);
+  // What hiredis has come to, whose owner it becomes.
+  static absl::StatusOr<std::unique_ptr<RedisConnection>> Checked(redisContext* context);
   absl::Status StartTls(const RedisAddress& address, Clock::time_point deadline);
   absl::Status Introduce(const RedisAddress& address, Clock::time_point deadline);
   // All move the deadline.

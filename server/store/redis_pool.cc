@@ -33,7 +33,7 @@ RedisPool::RedisPool(const RedisOptions& options)
       breaker_(options.breaker),
       sentinels_(options.address.sentinels.empty()
                      ? nullptr
-                     : std::make_unique<RedisSentinels>(options.address)) {}
+                     : std::make_unique<RedisSentinels>(options.address, options.names)) {}
 
 absl::StatusOr<std::vector<RedisReply>> RedisPool::Run(const std::vector<RedisCommand>& commands) {
   const Clock::time_point start = Clock::now();
@@ -113,7 +113,7 @@ absl::Status RedisPool::Connect(Connection* connection, Clock::time_point deadli
     *connection = std::move(primary->connection);
     return absl::OkStatus();
   }
-  auto opened = RedisConnection::Open(options_.address, deadline);
+  auto opened = RedisConnection::Open(options_.address, deadline, options_.names);
   if (!opened.ok()) return opened.status();
   *connection = *std::move(opened);
   return absl::OkStatus();

@@ -1,9 +1,8 @@
 // Connections to one Redis server for all threads of this one, behind a circuit breaker. Which server
 // that is, sentinels may say (redis_sentinel.h).
 //
-// Every call takes `timeout` at most, to connect and to wait for a free connection included, beside
-// what its bytes take at 8 MiB/s; and next to nothing while the breaker is open. (But see
-// RedisAddress on names.)
+// Every call takes `timeout` at most, to look up a name, to connect and to wait for a free connection
+// included, beside what its bytes take at 8 MiB/s; and next to nothing while the breaker is open.
 #ifndef STOWAGE_SERVER_STORE_REDIS_POOL_H_
 #define STOWAGE_SERVER_STORE_REDIS_POOL_H_
 

@@ -24,7 +24,7 @@ absl::StatusOr<RedisHost> RedisSentinels::Ask(const RedisHost& sentinel,
   address.password = address_.sentinel_password;
   address.password_file = address_.sentinel_password_file;
   address.tls = address_.tls;
-  const auto connection = RedisConnection::Open(address, deadline);
+  const auto connection = RedisConnection::Open(address, deadline, names_);
   if (!connection.ok()) return connection.status();
   const auto replies = (*connection)
                            ->Run({{"SENTINEL", "get-master-addr-by-name", address_.primary}},
@@ -70,7 +70,7 @@ absl::StatusOr<RedisSentinels::Primary> RedisSentinels::Connect(Clock::time_poin
   RedisAddress address = address_;
   address.host_or_path = host->host;
   address.port = host->port;
-  auto connection = RedisConnection::Open(address, deadline);
+  auto connection = RedisConnection::Open(address, deadline, names_);
   if (!connection.ok()) return connection.status();
   const auto replies = (*connection)->Run({{"ROLE"}}, deadline, kSmallAnswer);
   if (!replies.ok()) return replies.status();

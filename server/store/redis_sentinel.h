@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "server/store/name_lookup.h"
 #include "server/store/redis_address.h"
 #include "server/store/redis_connection.h"
 
@@ -25,8 +26,9 @@ class RedisSentinels {
     std::string where;  // host and port
   };
 
-  // `address` has sentinels.
-  explicit RedisSentinels(const RedisAddress& address) : address_(address) {}
+  // `address` has sentinels; `names` outlives this object.
+  RedisSentinels(const RedisAddress& address, NameLookup* names)
+      : address_(address), names_(names) {}
 
   // A new connection to the primary. The sentinel that answered last is asked first; one that is silent
   // leaves the others, and the primary, their share of the time. UNAVAILABLE with the reason.
@@ -39,6 +41,7 @@ class RedisSentinels {
   absl::StatusOr<RedisHost> AskAll(Clock::time_point deadline);
 
   const RedisAddress address_;
+  NameLookup* const names_;
   std::atomic<size_t> first_{0};
 };
 

@@ -1,6 +1,5 @@
 #include "server/store/redis_tls.h"
 
-#include <arpa/inet.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509_vfy.h>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/store/name_lookup.h"
 
 namespace stowage {
 namespace {
@@ -29,12 +29,6 @@ std::string TlsReason() {
 
 absl::Status CannotUse(const std::string& file) {
   return TlsError(absl::StrCat(file, " cannot be used: ", TlsReason()));
-}
-
-bool IsIpAddress(const std::string& text) {
-  std::array<unsigned char, sizeof(in6_addr)> bytes;
-  return inet_pton(AF_INET, text.c_str(), bytes.data()) == 1 ||
-         inet_pton(AF_INET6, text.c_str(), bytes.data()) == 1;
 }
 
 absl::Status UseFiles(SSL_CTX* context, const RedisTlsFiles& files) {

@@ -17,6 +17,7 @@
 #include "server/decisions/shared_decisions.h"
 #include "server/store/leased_solve.h"
 #include "server/store/memory_plan_store.h"
+#include "server/store/name_lookup.h"
 #include "server/store/redis_plan_store.h"
 #include "server/store/redis_reported_steps.h"
 #include "server/store/redis_solve_lease.h"
@@ -196,6 +197,15 @@ class RedisClusterTest : public ::testing::Test {
   const RedisKeys keys_{"stowage", false, true};
   CountingMetrics metrics_;
 };
+
+TEST_F(RedisClusterTest, IsFoundByAName) {
+  NameLookup names([](const std::string&) { return NameLookup::Addresses{"127.0.0.1"}; });
+  RedisOptions options = Shared()->options();
+  options.address.nodes = {{"cluster.test", Shared()->ports[0]}};
+  options.names = &names;
+  const absl::Status found = RedisCluster(options).Ping();
+  EXPECT_TRUE(found.ok()) << found;
+}
 
 TEST_F(RedisClusterTest, IsListedInPagesWhetherIndexedOrWalked) {
   const auto client = Shared()->Client();

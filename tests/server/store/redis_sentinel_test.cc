@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "server/decisions/shared_decisions.h"
+#include "server/store/name_lookup.h"
 #include "server/store/redis_plan_store.h"
 #include "server/store/redis_solve_lease.h"
 #include "tests/server/store/entries.h"
@@ -87,6 +88,20 @@ class RedisFailover : public ::testing::Test {
   RedisOptions options_;
   CountingMetrics metrics_;
 };
+
+TEST(RedisSentinels, AreFoundByTheirNames) {
+  const int port = FreePort();
+  const RedisServer primary(ReplicatedAt(port));
+  const RedisSentinel sentinel(port, 1);
+  NameLookup names([](const std::string&) { return NameLookup::Addresses{"127.0.0.1"}; });
+  RedisOptions options;
+  options.address.primary = "plans";
+  options.address.sentinels = {{"sentinel.test", sentinel.host().port}};
+  options.timeout = std::chrono::seconds(10);
+  options.names = &names;
+  const absl::Status found = RedisPool(options).Ping();
+  EXPECT_TRUE(found.ok()) << found;
+}
 
 TEST_F(RedisFailover, AKilledPrimaryCostsAWhileAndNoWrongAnswer) {
   const auto pool = std::make_shared<RedisPool>(options_);

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "server/store/name_lookup.h"
 #include "server/store/redis_cluster.h"
 #include "server/store/redis_plan_store.h"
 #include "tests/client/rpc/test_certificates.h"
@@ -114,6 +115,18 @@ TEST_F(RedisTlsTest, AServerForAnotherNameIsRefused) {
   const auto server = Server("DNS:elsewhere,IP:127.0.0.1");
   EXPECT_TRUE(RedisPool(Options("127.0.0.1")).Ping().ok());
   ExpectRefused(Options("localhost"), "its certificate: hostname mismatch");
+}
+
+// Though it is its address that is connected to.
+TEST_F(RedisTlsTest, IsForTheNameThatWasLookedUp) {
+  const auto server = Server("DNS:plans.test");
+  NameLookup names([](const std::string&) { return NameLookup::Addresses{"127.0.0.1"}; });
+  RedisOptions options = Options("plans.test");
+  options.names = &names;
+  const absl::Status found = RedisPool(options).Ping();
+  EXPECT_TRUE(found.ok()) << found;
+  options.address.host_or_path = "other.test";
+  ExpectRefused(options, "its certificate: hostname mismatch");
 }
 
 TEST_F(RedisTlsTest, AnotherNameThanTheHostMayBeWanted) {
