@@ -30,7 +30,7 @@ class Machine:
 
     def __init__(self, root):
         self.root = root
-        for folder in ("etc/stowage/tls", "etc/stowage/tokens", "etc/stowage/redis", "var/lib/stowage"):
+        for folder in ("etc/stowage/tls", "etc/stowage/tokens", "etc/stowage/redis", "etc/stowage/decisions", "var/lib/stowage"):
             (root / folder).mkdir(parents=True)
         tls = root / "etc/stowage/tls"
         subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=stowaged", "-days", "2",
@@ -38,7 +38,8 @@ class Machine:
                        check=True, capture_output=True, timeout=60)
         shutil.copyfile(tls / "tls.crt", tls / "ca.crt")
         (root / "etc/stowage/tokens/tokens").write_text("a-token-of-the-test-0001 ml planner\n")
-        (root / "etc/stowage/redis/password").write_text("secret\n")
+        for redis in ("redis", "decisions"):
+            (root / f"etc/stowage/{redis}/password").write_text("secret\n")
 
     def here(self, text):
         return re.sub(r"(?<![\w.])/(etc|var/lib)/stowage", rf"{self.root}/\1/stowage", text)
@@ -73,7 +74,8 @@ def check_kubernetes(machine, stowaged, deploy):
         assert values["listen"].endswith(":" + ports["grpc"]) and values["metrics_listen"].endswith(":" + ports["metrics"]), ports
         for text in manifests.of_kind(resources, "ConfigMap"):
             if "redis.conf" in text["data"]:
-                check_redis(machine.root, text["data"]["redis.conf"], [])
+                keeps = text["metadata"]["name"].startswith("stowage-decisions")
+                (check_durable_redis if keeps else check_redis)(machine.root, text["data"]["redis.conf"], [])
 
 
 def check_secured_probes(machine, binaries, deploy):
@@ -103,6 +105,22 @@ def check_secured_probes(machine, binaries, deploy):
 
 def check_redis(folder, conf, arguments):
     """A Redis that is given them runs, and evicts."""
+    settings = redis_settings(folder, conf, arguments)
+    assert settings["maxmemory-policy"] == ["allkeys-lru"] and int(settings["maxmemory"][0]) > 0, settings
+    assert settings["appendonly"] == ["no"] and settings["save"] == [], settings
+    print("redis: runs, evicts, writes nothing")
+
+
+def check_durable_redis(folder, conf, arguments):
+    """As stowaged wants the one of decisions to be."""
+    settings = redis_settings(folder, conf, arguments)
+    assert settings["appendonly"] == ["yes"] and settings["appendfsync"] == ["always"], settings
+    assert settings["no-appendfsync-on-rewrite"] == ["no"] and settings["maxmemory-policy"] == ["noeviction"], settings
+    print("redis of decisions: runs, forgets nothing")
+
+
+def redis_settings(folder, conf, arguments):
+    """What a Redis that is given them says that it does."""
     file, socket = folder / "redis.conf", folder / "redis.sock"
     file.write_text(conf)
     server = subprocess.Popen([shutil.which("redis-server"), file, *arguments, "--port", "0", "--unixsocket", socket, "--dir", folder],
@@ -115,13 +133,11 @@ def check_redis(folder, conf, arguments):
             if ask("ping") == ["PONG"]:
                 break
             time.sleep(0.05)
-        assert ask("config", "get", "maxmemory-policy")[1:] == ["allkeys-lru"]
-        assert int(ask("config", "get", "maxmemory")[1]) > 0
-        assert ask("config", "get", "appendonly")[1:] == ["no"] and ask("config", "get", "save")[1:] == []
+        names = ("maxmemory-policy", "maxmemory", "appendonly", "appendfsync", "no-appendfsync-on-rewrite", "save")
+        return {name: ask("config", "get", name)[1:] for name in names}
     finally:
         server.kill()
         server.wait()
-    print("redis: runs, evicts, writes nothing")
 
 
 def check_compose(machine, stowaged, deploy, yaml):
