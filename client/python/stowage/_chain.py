@@ -637,6 +637,8 @@ class Chain:
         listening = None if self.ranks is None else self.ranks.listening(call.module)
         rounds = 1 if kind in book.warm or book.alike is not None else _measuring.ROUNDS
         costs, changed = _measuring.measure_block(call, run.given, f"block {block}", buffers, listening, rounds)
+        if self.ranks is not None and costs.kept_because == COMMUNICATES:
+            self.ranks.waits_within = True
         book.note_costs(block, kind, costs, changed)
         return costs, changed
 

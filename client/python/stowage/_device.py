@@ -35,9 +35,10 @@ _cpu_state: Callable[..., Any] = _torch.random_state if _is_for_this_torch() els
 _put_cpu_state: Callable[[Any], None] = _torch.set_random_state if _is_for_this_torch() else torch.set_rng_state
 
 
-def local_part(value: Any) -> Any:
-    """This rank's, of a DTensor; else the value itself."""
-    return getattr(value, "_local_tensor", value)
+def local_part(tensor: torch.Tensor) -> torch.Tensor:
+    """This rank's, of a DTensor; else the tensor itself."""
+    part: torch.Tensor = getattr(tensor, "_local_tensor", tensor)
+    return part
 
 
 def own_bytes(tensor: torch.Tensor) -> int:

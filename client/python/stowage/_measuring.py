@@ -416,7 +416,8 @@ class _BlockMeter:
                 return
         if versions != [tensor._version for tensor in tensors]:
             self._kept = "it writes over its input"
-        if self._kept is None and any(local_part(leaf) is not leaf for leaf in leaves_of((args, kwargs, out))):
+        given = [leaf for leaf in leaves_of((args, kwargs, out)) if isinstance(leaf, torch.Tensor)]
+        if self._kept is None and any(local_part(tensor) is not tensor for tensor in given):
             self._kept = "it is given DTensors, or hands them on"  # whose views a recompute could not make of its input
         self._output_bytes = self._device.bytes_of(leaves_of(out))
         self._graph_bytes = max(0, measured.window.grown_bytes - self._output_bytes)

@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from stowage import _moving, _states
 from stowage._copying import slowest_of
-from stowage._sharding import gather_times_ns, group_of, group_of_tensors, is_flattened
+from stowage._sharding import gather_times_ns, group_of, group_of_tensors, has_shared_tensors, is_flattened
 from stowage._versions import is_out_of_memory, queue_callback
 from stowage.errors import FailedPrecondition, InternalError, InvalidArgument, StowageError, Unavailable
 from stowage.planning import Plan, Profile, __version__
@@ -203,12 +203,13 @@ class Ranks:
     """One rank's part. Not thread-safe.
 
     ``one_schedule``: all ranks follow the same schedule in every step, whatever their batches are, since their recomputes
-    communicate.
+    communicate. ``waits_within``: forwards may wait for other ranks; set where a block is heard to communicate.
     """
 
-    def __init__(self, of: Any, one_schedule: bool) -> None:
+    def __init__(self, of: Any, one_schedule: bool, waits_within: bool) -> None:
         self.group = Group(of)
         self.one_schedule = one_schedule
+        self.waits_within = waits_within
         self.measuring = True  # all ranks measure in this step
         self.replanning = False  # since steps are no longer what was measured
         self.parted = False  # a rank has left: nothing is said any more
@@ -266,15 +267,15 @@ class Ranks:
         """After the last block's forward, or one that failed or ended before: has the words go out at the end of the backward.
 
         After a forward that measured no backward begins unless all ranks have come so far: it would wait for them. Raises
-        FailedPrecondition where another one failed, or, under one schedule, Unavailable: there the others may wait within the
-        forward for one that failed, so that it tells them nothing, and ends.
+        FailedPrecondition where another one failed, or Unavailable where forwards wait for others: these may wait within theirs
+        for one that failed, so that it tells them nothing, and ends.
         """
         if self.parted or self._has_ended:
             return
         self._has_ended = True
         if error is not None:
             self.note(out_of_memory=self._words.out_of_memory or is_out_of_memory(error))
-        if self.measuring and (error is None or not self.one_schedule):
+        if self.measuring and (error is None or not self.waits_within):
             said = self.group.gather(None if error is None else _text_of(error))
             if error is None:
                 _raise_for(said, "while it measured")
@@ -515,7 +516,7 @@ def ranks_of(model: torch.nn.Module, process_group: Any) -> Optional[Ranks]:
     if group is None or dist.get_world_size(group) < 2:
         return None
     one_schedule = sharded is not None or any(isinstance(m, torch.nn.SyncBatchNorm) for m in model.modules())
-    return Ranks(group, one_schedule)
+    return Ranks(group, one_schedule, one_schedule or has_shared_tensors(model))
 
 
 def _parallel_group(model: torch.nn.Module) -> Any:

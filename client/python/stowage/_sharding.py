@@ -76,6 +76,12 @@ def group_of_tensors(model: torch.nn.Module) -> Any:
     return None
 
 
+def has_shared_tensors(model: torch.nn.Module) -> bool:
+    """Whether parameters are DTensors."""
+    kind = getattr(sys.modules.get("torch.distributed.tensor"), "DTensor", None)
+    return kind is not None and any(isinstance(parameter, kind) for parameter in model.parameters())
+
+
 def gather_times_ns(blocks: Sequence[torch.nn.Module], device: Device) -> Optional[List[int]]:
     """What it takes to have each block's parameters whole, as a run of it begins; 0 of those that stay whole. All ranks ask at
     once. A part that is whole now counts by its size; None where all are, so that nothing can be measured yet."""

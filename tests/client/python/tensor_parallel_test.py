@@ -2,6 +2,7 @@
 
 import contextlib
 import statistics
+import time
 import warnings
 
 import pytest
@@ -12,8 +13,9 @@ import torch.nn.functional as F
 from comparing import local
 from ddp_test import loss_of, same
 from networks import Mlp
-from processes import together
+from processes import Failed, misses_another, outcomes, together
 from rank_networks_test import budgets_of
+from ranks_test import GIVES_UP_S, out_of_memory
 from stowage import _joint_version, _ranks
 from torch import nn
 
@@ -82,6 +84,28 @@ def test_blocks_that_ranks_share_run_once(given):
     assert first == second and first[0] and first[1] == 2
     assert first[3] == {block: "it communicates with other ranks" for block in (1, 3, 5)}
     assert sum(first[4][0::2]) == 0 and sum(first[4][1::2]) > 0
+
+
+def lacks_memory_while_measured(rank):
+    model, failed_at = stowage.wrap(model_of(rank), "least"), []
+
+    def lack(_):
+        failed_at.append(time.monotonic())
+        raise out_of_memory()
+
+    if rank == 0:
+        model[1].up.forward = lack
+    try:
+        loss_of(model(torch.randn(32, WIDTH))).backward()
+    finally:
+        assert not failed_at or time.monotonic() - failed_at[0] < GIVES_UP_S - 1, "it was late"
+
+
+def test_memory_that_runs_out_while_one_rank_measures_is_its_error_at_once():
+    """The other one is in the next block's sum, and hears nothing."""
+    lacking, other = outcomes(2, lacks_memory_while_measured, group_s=GIVES_UP_S, deadline_s=60)
+    assert "out of memory" in str(lacking).partition("\n")[0], lacking
+    assert isinstance(other, Failed) and misses_another(other), other
 
 
 class Part(nn.Module):
@@ -200,5 +224,5 @@ def test_parts_of_sequences():
         assert kept == {block: _ranks.COMMUNICATES for block in (1, 4)}
         assert sum(recomputed[0::3]) == 0
     whole, middle, least = (recomputed for *_, recomputed in first)
-    assert sum(whole) == 0 and 0 < sum(middle) <= sum(least)
+    assert sum(whole) == 0 and sum(middle) <= sum(least)
     assert sum(least[2::3]) > 0  # norms, too

@@ -244,6 +244,36 @@ def test_blocks_with_keywords_and_tuples(blocks):
     assert not model.stowage.notes
 
 
+class Settings(dict):
+    """Has every attribute, as settings of many libraries: None where there is no such key."""
+
+    __getattr__ = dict.get
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([ScaledMlp(16) for _ in range(4)])
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x, settings=Settings(scale=0.5))
+        return x
+
+
+class ScaledMlp(Mlp):
+    def forward(self, x, settings):
+        return super().forward(x) * settings.scale
+
+
+def test_settings_that_blocks_are_given_are_no_tensors():
+    torch.manual_seed(0)
+    plain, step = Scaled(), step_on(torch.randn(4, 16))
+    model = profiled(plain, step, "least")
+    assert not model.stowage.kept and sum(model.stowage.recomputed) > 0
+    assert_equal(outcome(model, step), outcome(plain, step))
+
+
 def test_autocast():
     plain = nn.Sequential(*[Mlp(16) for _ in range(4)])
     x = torch.randn(4, 16)
