@@ -49,6 +49,14 @@ FlightTable::Joined FlightTable::Join(const std::shared_ptr<PlanCall>& call) {
   return {flight, true};
 }
 
+bool FlightTable::Flies(const PlanCall& call) const {
+  std::optional<int64_t> budget;
+  if (const std::optional<Bytes> bytes = call.budget.get()) budget = bytes->value();
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = listed_.find(Key(call.problem->key.digest, call.asked, budget));
+  return found != listed_.end() && *found->second->problem->canonical == *call.problem->canonical;
+}
+
 std::shared_ptr<Flight> FlightTable::Leave(const std::shared_ptr<PlanCall>& call) {
   std::lock_guard<std::mutex> lock(mutex_);
   const std::shared_ptr<Flight> flight = LeaveLocked(call);

@@ -136,6 +136,9 @@ class FlightTable {
   // A call that joins gives its canonical bytes up for the equal ones of the flight.
   Joined Join(const std::shared_ptr<PlanCall>& call);
 
+  // Whether there is a flight that the call would join.
+  bool Flies(const PlanCall& call) const;
+
   // Takes the call out for good. Returns its flight if it was the last one there: that flight has
   // been told to stop.
   std::shared_ptr<Flight> Leave(const std::shared_ptr<PlanCall>& call);

@@ -16,6 +16,9 @@ namespace {
 // Ids of calls and of flights are counted apart.
 uint64_t TimerIdOf(const Flight& flight) { return (uint64_t{1} << 63) | flight.id; }
 
+// Where other servers share the lease: their callers wait for a solve that nobody here may come back to.
+constexpr std::chrono::seconds kLongestSharedGrace{5};
+
 }  // namespace
 
 void PlanningService::AnswerBestSoFar(const std::shared_ptr<PlanCall>& call, const Flight& flight) {
@@ -307,12 +310,21 @@ void PlanningService::LeaveFlight(const std::shared_ptr<PlanCall>& call) {
 bool PlanningService::DesertFlight(const std::shared_ptr<PlanCall>& call) {
   const std::shared_ptr<Flight> flight = flights_.FlightOf(*call);
   if (!call->changed || !flight || !flight->solves) return false;
-  if (!flights_.Desert(call)) return true;  // others wait for it
+  const std::shared_ptr<Flight> deserted = flights_.Desert(call);
+  if (!deserted) return true;  // others wait for it
+  if (!deserted->solves) {     // another one, since that one has just landed
+    flights_.EndDeserted(deserted);
+    pool_.Withdraw(deserted->id);
+    return true;
+  }
+  std::chrono::nanoseconds grace = options_.watch_grace;
+  if (options_.lease != nullptr)
+    grace = std::min<std::chrono::nanoseconds>(grace, kLongestSharedGrace);
   // Nothing else has this timer now: a flight that solves waits for no other server.
   const absl::Status timed = CatchingBadAlloc([&] {
-    timer_.Schedule(TimerIdOf(*flight), Clock::now() + options_.watch_grace,
-                    [this, weak = std::weak_ptr<Flight>(flight)] {
-                      if (const auto deserted = weak.lock()) flights_.EndDeserted(deserted);
+    timer_.Schedule(TimerIdOf(*deserted), Clock::now() + grace,
+                    [this, weak = std::weak_ptr<Flight>(deserted)] {
+                      if (const auto left = weak.lock()) flights_.EndDeserted(left);
                     });
     return absl::OkStatus();
   });

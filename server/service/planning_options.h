@@ -45,7 +45,7 @@ struct PlanningOptions {
   std::chrono::nanoseconds max_deadline = std::chrono::minutes(30);
   // How long a solve goes on that nobody but a lost watcher has waited for, while no other one waits for its thread. A
   // client notices up to 25 s later than its server that a connection is gone without a word (the keepalive of both),
-  // and comes back within the SDK's longest wait.
+  // and comes back within the SDK's longest wait. At most 5 s of it where there is a lease.
   std::chrono::nanoseconds watch_grace = std::chrono::seconds(30);
   DigestFunction digest = Sha256;
   // Who of several servers solves; null: they share nothing. Outlives the service.

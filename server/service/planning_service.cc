@@ -255,7 +255,7 @@ bool PlanningService::AnswerFromCache(const std::shared_ptr<PlanCall>& call, Acc
   if (!plan) return false;
   look.Add("stowage.found", *plan ? "yes" : "no");
   look.End();
-  if (!*plan) {
+  if (!*plan && !flights_.Flies(*call)) {
     *plan = solving_.CutShort(*call->problem, *budget, call->search_until() - Clock::now());
   }
   if (*plan) AnswerPlan(call, **std::move(plan), AnswerSource::kCache);

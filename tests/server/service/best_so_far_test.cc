@@ -203,7 +203,12 @@ TEST(CutShort, AnswersAtOnceWhoAllowsNoMoreTimeAndIsSearchedOnForWhoAllowsMore) 
 
     fixture.Ask(2, ChainProfile({}), kTight, Clock::now() + 10 * time);
     EXPECT_TRUE(fixture.solver.WaitUntilStarted(2));
+    // Nor is that search left alone by those who come meanwhile, whatever their time.
+    fixture.Ask(4, ChainProfile({}), kTight, Clock::now() + time);
+    EXPECT_FALSE(fixture.answers.Has(4));
+    EXPECT_EQ(fixture.metrics.flights_joined, 1);
     fixture.solver.Release();
+    EXPECT_TRUE(fixture.answers.WaitFor(4).ok());
     const auto longer = fixture.answers.WaitFor(2);
     EXPECT_TRUE(longer.ok() && longer->plan.search_complete) << longer.status();
     EXPECT_TRUE(longer.ok() && longer->source == AnswerSource::kSolved);
