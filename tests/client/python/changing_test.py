@@ -9,7 +9,7 @@ import warnings
 import pytest
 import stowage
 import torch
-from comparing import assert_equal, outcome, profiled, step_on
+from comparing import assert_equal, autocast_step, outcome, profiled, step_on
 from networks import Mlp
 from schedules import follow, random_schedule, with_moves
 from stowage import _copying
@@ -420,14 +420,7 @@ def test_what_modules_hold_in_containers_stays():
 def test_casts_of_weights_that_go_to_the_host(seed):
     torch.manual_seed(seed)
     plain = nn.Sequential(*[Mlp(64, dropout=0) for _ in range(5)])
-    x = torch.randn(8, 64)
-
-    def step(model):
-        with torch.autocast("cpu", torch.bfloat16):
-            loss = model(x).float().square().mean()
-        loss.backward()
-        return [loss]
-
+    step = autocast_step(plain, torch.randn(8, 64))
     model = profiled(plain, step, host_budget="1GiB")
     for number in range(4):
         plan = follow(model, with_moves(random_schedule(5, 10 * seed + number), 5, number))

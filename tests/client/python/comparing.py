@@ -3,6 +3,7 @@
 import copy
 import warnings
 
+import pytest
 import stowage
 import torch
 
@@ -54,3 +55,19 @@ def profiled(model, call, budget="100%", copied=copy.deepcopy, **how):
         for mine, theirs in zip([*twin.parameters(), *twin.buffers()], [*model.parameters(), *model.buffers()]):
             mine.copy_(theirs)
     return twin
+
+
+def autocast_step(plain, x):
+    """In bfloat16. Skips the test where plain training has none on this processor."""
+
+    def step(model):
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = model(x).float().square().mean()
+        loss.backward()
+        return [loss]
+
+    try:
+        outcome(plain, step)
+    except RuntimeError as error:
+        pytest.skip(f"plain training has no bfloat16 on this processor: {error}")
+    return step

@@ -14,7 +14,7 @@ import warnings
 import pytest
 import stowage
 import torch
-from comparing import assert_equal, outcome, profiled, step_on
+from comparing import assert_equal, autocast_step, outcome, profiled, step_on
 from networks import MODELS, ConvNorm, Decoder, InnerBackward, Lstm, Mlp, Scale, Tanh, View, WritesInput
 from schedules import follow, general, random_schedule, recomputes
 from stowage import _device, _joint_version, _steps
@@ -276,18 +276,7 @@ def test_settings_that_blocks_are_given_are_no_tensors():
 
 def test_autocast():
     plain = nn.Sequential(*[Mlp(16) for _ in range(4)])
-    x = torch.randn(4, 16)
-
-    def step(model):
-        with torch.autocast("cpu", torch.bfloat16):
-            loss = model(x).float().square().mean()
-        loss.backward()
-        return [loss]
-
-    try:
-        outcome(plain, step)
-    except RuntimeError as error:
-        pytest.skip(f"plain training has no bfloat16 on this processor: {error}")
+    step = autocast_step(plain, torch.randn(4, 16))
     model = profiled(plain, step)
     for seed in range(6):
         follow(model, random_schedule(4, seed))
