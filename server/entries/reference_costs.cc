@@ -189,6 +189,11 @@ SampleVerdict JudgeSample(const PlanEntry& entry, const Instance& costs, uint64_
   const Nanos total = IdealTime(costs.problem());
   if (entry.frozen || total == Nanos(0)) return SampleVerdict::kUnusable;
   if (&costs == entry.reference.get()) return SampleVerdict::kKnown;
+  // The bytes that a key hashes are not held against the costs beside them: who forges an entry may pair any two.
+  const Problem& known = entry.reference->problem();
+  if (known.index() != costs.problem().index() || StepCount(known) != StepCount(costs.problem())) {
+    return SampleVerdict::kUnusable;
+  }
   if (!ProfileWanted(entry)) {
     size_t voices = 0;
     for (const CostSample& sample : entry.samples) {

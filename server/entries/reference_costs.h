@@ -63,7 +63,7 @@ enum class SampleVerdict {
   kKnown,  // the job has one, its identity as many as it may, or these are the reference; or the entry
            // is full: then one new job in eight is heard
   kOutlier,   // over four times what the others take in all, or under a quarter
-  kUnusable,  // the entry is frozen, or the profile has no times
+  kUnusable,  // the entry is frozen or of another network, or the profile has no times
 };
 
 // Cheap: O(samples).

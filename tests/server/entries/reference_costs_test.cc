@@ -156,6 +156,25 @@ TEST(JudgeSample, HearsEachJobOnce) {
   EXPECT_EQ(JudgeSample(entry, *ProblemOf(timeless)->costs, 8), SampleVerdict::kUnusable);
 }
 
+// An entry that was forged: such costs would be paired step by step.
+TEST(JudgeSample, CostsOfAnotherNetworkAreNone) {
+  const PlanEntry entry = EntryFor(Timed(100), kTight, 7);
+  ProfileShape longer;
+  longer.stages += 1;
+  EXPECT_EQ(JudgeSample(entry, *ProblemOf(longer)->costs, 8), SampleVerdict::kUnusable);
+  GraphSpec spec;
+  for (int v = 0; v < 2; ++v) {
+    Vertex vertex;
+    vertex.id = vertex.program_order = v;
+    vertex.output = Bytes(8);
+    vertex.forward_time = Nanos(100);
+    if (v > 0) vertex.inputs.push_back(GraphInput{0});
+    spec.vertices.push_back(vertex);
+  }
+  const Instance graph(*Graph::Create(std::move(spec)));
+  EXPECT_EQ(JudgeSample(entry, graph, 8), SampleVerdict::kUnusable);
+}
+
 TEST(Learn, OneIdentityHasNoMoreVoicesThanAQuorum) {
   const auto of = [](uint64_t identity, int64_t time) {
     auto problem = std::make_shared<PlanningProblem>(*Timed(time));
