@@ -90,6 +90,7 @@ class _KeepSchedule(_Pass):  # type: ignore[misc]
         self._halves_to_come = 2 if measures_all else 1
         self.peak_bytes = 0  # of what was scheduled so far
         self.excess_bytes = 0
+        self._copied_bytes = 0
 
     def __call__(self, nodes: List[Any]) -> List[Any]:
         scheduler = nodes[0].scheduler
@@ -117,7 +118,9 @@ class _KeepSchedule(_Pass):  # type: ignore[misc]
         planned = self._partitioner.last
         if planned is None:  # no backward, no plan
             return
-        beside = planned.beside_backward_bytes() if V.graph.is_backward else 0
+        if not V.graph.is_backward:
+            self._copied_bytes = _copied_bytes()
+        beside = planned.beside_backward_bytes() + self._copied_bytes if V.graph.is_backward else 0
         self.peak_bytes = max(self.peak_bytes, beside + _peak_bytes(scheduler, nodes, planned.workspaces()))
         excess = self.peak_bytes - self._partitioner.planned[-1].budget_bytes
         if excess > 0 and self._partitioner.budget != "least":
@@ -141,6 +144,19 @@ def _peak_bytes(scheduler: Any, nodes: List[Any], workspaces: Dict[Any, int]) ->
         bytes_held + (workspaces.get(_target(node), 0) if node.is_extern() else 0) for node, bytes_held in zip(nodes, held)
     ]
     return max(peaks)
+
+
+def _copied_bytes() -> int:
+    """Of what the forward hands to the backward in place of its own inputs, in a layout that suits a kernel: there they
+    are the caller's, which nobody counts."""
+    results = list(V.graph.module.graph.output_node().args[0])
+    handed = zip(results, V.graph.graph_outputs)
+    copies = {o.get_name(): o for node, o in handed if _is_input(node) and o.get_name() not in V.graph.graph_inputs}
+    return sum(int(o.get_numel()) * o.get_dtype().itemsize for o in copies.values())
+
+
+def _is_input(node: Any) -> bool:
+    return isinstance(node, fx.Node) and node.op == "placeholder"
 
 
 def _target(node: Any) -> Optional[Any]:

@@ -27,7 +27,8 @@ class Step:
     ``source``: the production that it moves, or that of its input, where it reads that from what is kept; else None.
     ``keep``: a later step reads its output, or what it moves. ``free``: the productions that nobody reads after it. ``gap``:
     the plan drops or moves the input between this saving forward and the backward, or moves what is saved, so that this must
-    not hold the input. ``plain``: the only forward of its block, and all of it stays: ordinary autograd.
+    not hold the input. ``plain``: the only forward of its block, all of it stays, and nothing but another backward comes right
+    before its own: ordinary autograd.
     """
 
     __slots__ = ("index", "op", "block", "saved", "first", "source", "keep", "free", "gap", "plain")
@@ -155,9 +156,12 @@ class Steps:
                     forward.gap = True
 
     def _find_plain(self, steps: List[Step]) -> None:
-        dropped = {s.block for s in steps if s.op == DROP_SAVED or (s.op == DISCARD and s.saved)}
+        hooked = {s.block for s in steps if s.op == DROP_SAVED or (s.op == DISCARD and s.saved)}
+        # Nobody is told when a plain block's backward begins: what the plan does just before it would be done too late.
+        pairs = zip(steps, steps[1:])
+        hooked |= {s.block for before, s in pairs if s.op == BACKWARD and before.op != BACKWARD and s.block not in self._kept}
         for step in steps:
-            step.plain = step.op == SAVE and not step.gap and self.recomputes[step.block] == 0 and step.block not in dropped
+            step.plain = step.op == SAVE and not step.gap and self.recomputes[step.block] == 0 and step.block not in hooked
 
     def _find_readers(self, steps: List[Step], executor_runs_all: bool) -> None:
         held = _Held(self.length)

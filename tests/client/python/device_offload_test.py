@@ -11,7 +11,7 @@ from comparing import assert_equal, outcome, step_on
 from device_test import copied, profiled, seeded
 from networks import MODELS, Mlp, Tanh
 from offload_test import all_away
-from schedules import follow, random_schedule, recomputes, with_moves
+from schedules import between_backwards, follow, random_schedule, recomputes, with_moves
 from stowage import _copying
 from stowage._device import device_of
 from torch import nn
@@ -47,6 +47,16 @@ def test_random_schedules_with_copies(kind, seed, here):
         assert all(a <= b for a, b in zip(model.stowage.recomputed, recomputes(schedule, 5)))
         assert model.stowage.measured_peak_bytes <= plan.peak_bytes
     assert moved > 4
+
+
+@pytest.mark.parametrize("kind", between_backwards())
+def test_what_a_plan_does_between_backwards_is_done_there(kind, here):
+    plain = nn.Sequential(*[Mlp(64) for _ in range(6)]).to(here)
+    step = seeded(step_on(torch.randn(32, 64).to(here)))
+    model = profiled(plain, step, **HOST)
+    plan = follow(model, between_backwards()[kind])
+    assert_equal(outcome(model, step), outcome(plain, step))
+    assert model.stowage.measured_peak_bytes <= plan.peak_bytes
 
 
 @pytest.mark.parametrize("budget", ["60%", "least"])

@@ -9,7 +9,7 @@ import stowage
 import torch
 from comparing import assert_equal, outcome, profiled, step_on
 from networks import MODELS, ConvNorm, Decoder, InnerBackward, Mlp, Spectral, Tanh
-from schedules import follow, random_schedule, recomputes, with_moves
+from schedules import between_backwards, follow, random_schedule, recomputes, with_moves
 from stowage import _copying, _moving, _steps
 from stowage._device import Device
 from torch import nn
@@ -39,6 +39,18 @@ def test_random_schedules_with_copies(kind, seed):
         assert model.stowage.measured_peak_bytes <= plan.peak_bytes
         assert model.stowage._chain.restarts == 0
     assert moved > 6
+
+
+@pytest.mark.parametrize("kind", between_backwards())
+def test_what_a_plan_does_between_backwards_is_done_there(kind):
+    torch.manual_seed(1)
+    plain = nn.Sequential(*[Mlp(64) for _ in range(6)])
+    step = step_on(torch.randn(32, 64))
+    model = profiled(plain, step, **HOST)
+    for _ in range(2):
+        plan = follow(model, between_backwards()[kind])
+        assert_equal(outcome(model, step), outcome(plain, step))
+        assert model.stowage.measured_peak_bytes <= plan.peak_bytes
 
 
 def test_keywords_and_tuples():

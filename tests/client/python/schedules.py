@@ -187,6 +187,19 @@ def with_moves(schedule, length, seed):
     return moving.out
 
 
+def between_backwards():
+    """Schedules of six blocks that hold most in the backward of a block that is kept, right after what makes place for it."""
+    first = [(SAVE, block) for block in range(1, 8)]
+    back = [(BACKWARD, block) for block in range(6, 0, -1)]
+    away = [("offload-start", 2, "saved"), ("offload-wait", 2, "saved")]
+    home = [("prefetch-start", 2, "saved"), ("prefetch-wait", 2, "saved")]
+    again = [(DROP, 2), (SAVE, 2)]
+    return {
+        "copies": [*first[:2], away[0], *first[2:], (BACKWARD, 7), away[1], *back[:3], *home, *back[3:]],
+        "drops": [*first, (BACKWARD, 7), again[0], *back[:4], again[1], *back[4:]],
+    }
+
+
 def follow(model, schedule):
     """Has the wrapped model train by this schedule. Returns what it takes."""
     book = model.stowage._chain.last_book
