@@ -193,9 +193,6 @@ def check_outdated():
 
 
 def check_committed_page():
-    """As soon as a run of all versions has left its data: the page of before was written without any."""
-    if not matrix.DATA.exists():
-        return
     data = json.loads(matrix.DATA.read_text())
     assert matrix.PAGE.read_text() == matrix.page(data), f"{matrix.PAGE} is not of {matrix.DATA}"
     wrong = matrix.outdated(data)
