@@ -188,7 +188,7 @@ def with_moves(schedule, length, seed):
 
 
 def between_backwards():
-    """Schedules of six blocks that hold most in the backward of a block that is kept, right after what makes place for it."""
+    """Schedules of six blocks that hold most in the backward of a kept block, right after memory is freed for it."""
     first = [(SAVE, block) for block in range(1, 8)]
     back = [(BACKWARD, block) for block in range(6, 0, -1)]
     away = [("offload-start", 2, "saved"), ("offload-wait", 2, "saved")]
