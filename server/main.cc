@@ -187,6 +187,7 @@ int Serve(ServerConfig config, const CommandLine& line, const ConfigSources& sou
   config.rpc.audit = audit->get();
   config.rpc.tracer = exporter->get();
   config.rpc.reported_steps = stores->reported_steps.get();
+  config.rpc.decisions = stores->decisions.get();
   absl::StatusOr<std::unique_ptr<RpcServer>> server =
       RpcServer::Start(config.rpc, &planning, stores->plans.get(), &metrics);
   if (!server.ok()) return Fail(kExitCannotListen, server.status());

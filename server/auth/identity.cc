@@ -29,6 +29,9 @@ Role LeastRole(Rpc rpc) {
     case Rpc::kUnfreezePlan:
     case Rpc::kDeletePlan:
       return Role::kTenantAdmin;
+    case Rpc::kExportDecisions:
+    case Rpc::kImportDecisions:
+      return Role::kAdmin;
   }
   return Role::kAdmin;
 }

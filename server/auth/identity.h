@@ -2,8 +2,8 @@
 //
 //   reader         GetPlan, ExplainPlan, ListPlans, GetCapabilities, of its tenant
 //   planner        and ComputePlan, WatchPlan, GetFrontier, FitBatch, ReportExecution
-//   tenant_admin   and all of PlanAdminService, of its tenant
-//   admin          all of it, of every tenant
+//   tenant_admin   and the changes of PlanAdminService, of its tenant
+//   admin          all of it, of every tenant, and ExportDecisions, ImportDecisions
 #ifndef STOWAGE_SERVER_AUTH_IDENTITY_H_
 #define STOWAGE_SERVER_AUTH_IDENTITY_H_
 

@@ -113,7 +113,7 @@ Stores Redis(const StoreConfig& config, const std::shared_ptr<RedisClient>& redi
           std::make_unique<RedisSolveLease>(lease, redis),
           std::make_unique<RedisReportedSteps>(
               RedisKeys(config.redis_prefix, keys != nullptr, redis->is_cluster()), redis),
-          nullptr};
+          nullptr, book};
 }
 
 absl::Status MakeFolder(const StoreConfig& config) {
@@ -202,6 +202,7 @@ absl::StatusOr<Stores> OpenStores(const StoreConfig& config, ServerMetrics* metr
   put_before(
       Counted(std::make_unique<MemoryPlanStore>(config.memory_bytes), CacheTier::kMemory, metrics));
   store = std::make_unique<DecidedPlanStore>(std::move(store), *book);
+  stores.decisions = *book;
   return stores;
 }
 

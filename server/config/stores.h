@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/auth/file_watcher.h"
+#include "server/decisions/decision_book.h"
 #include "server/entries/entry_keys.h"
 #include "server/observe/log.h"
 #include "server/observe/server_metrics.h"
@@ -43,6 +44,7 @@ struct Stores {
   std::unique_ptr<SolveLease> lease;              // null: no other server shares the plans
   std::unique_ptr<ReportedSteps> reported_steps;  // null, as well
   std::unique_ptr<FileWatcher> entry_key_file;
+  std::shared_ptr<DecisionBook> decisions;  // what `plans` goes by
 };
 
 // Whether everyone who reaches its host may read and write the Redis: it is of another machine, and

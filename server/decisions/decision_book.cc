@@ -4,6 +4,7 @@
 #include <random>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "server/decisions/apply_decisions.h"
 #include "server/entries/plan_entry.h"
 
@@ -126,7 +127,7 @@ absl::Status DecisionBook::Decide(const PlanKey& key, uint64_t edition,
   if (shared_) {
     const absl::StatusOr<std::vector<Decision>> heads = shared_->Heads(key);
     if (!heads.ok()) return heads.status();
-    Exchange(key, *heads);
+    Exchange(key, *heads).IgnoreError();
     for (const Decision& head : *heads) latest = std::max(latest, head.stamp);
   }
   const KeyDecisions known = Known(key);
@@ -177,14 +178,66 @@ void DecisionBook::Compare(const PlanKey& key) {
   const KeyDecisions known = Known(key);
   if (NewsIn(*heads, known).empty() && LackingIn(*heads, known).empty()) return;
   std::lock_guard<std::mutex> writing(write_mutex_);
-  Exchange(key, *heads);
+  Exchange(key, *heads).IgnoreError();
 }
 
-void DecisionBook::Exchange(const PlanKey& key, const std::vector<Decision>& heads) {
+absl::Status DecisionBook::Exchange(const PlanKey& key, const std::vector<Decision>& heads) {
+  absl::Status learned = LearnNews(key, heads);
+  absl::Status told = TellLacking(key, heads);
+  return learned.ok() ? told : learned;
+}
+
+absl::Status DecisionBook::LearnNews(const PlanKey& key, const std::vector<Decision>& heads) {
   const std::vector<DecisionId> news = NewsIn(heads, Known(key));
-  if (!news.empty()) Learn(key, shared_->Read(key, news).value_or(std::vector<Decision>()));
+  if (news.empty()) return absl::OkStatus();
+  const absl::StatusOr<std::vector<Decision>> read = shared_->Read(key, news);
+  if (!read.ok()) return read.status();
+  Learn(key, *read);
+  if (NewsIn(heads, Known(key)).empty()) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("what was decided about ", key.digest.ToHex(),
+                                             " is shared, but some of it cannot be read"));
+}
+
+absl::Status DecisionBook::TellLacking(const PlanKey& key, const std::vector<Decision>& heads) {
   const std::vector<Decision> lacking = LackingIn(heads, Known(key));
-  if (!lacking.empty()) shared_->Tell(key, lacking).IgnoreError();
+  return lacking.empty() ? absl::OkStatus() : shared_->Tell(key, lacking);
+}
+
+absl::StatusOr<std::vector<Decision>> DecisionBook::Compared(const PlanKey& key) {
+  if (!shared_) return AllOf(Known(key));
+  const absl::StatusOr<std::vector<Decision>> heads = shared_->Heads(key);
+  if (!heads.ok()) return heads.status();
+  if (!NewsIn(*heads, Known(key)).empty()) {
+    std::lock_guard<std::mutex> writing(write_mutex_);
+    if (absl::Status learned = LearnNews(key, *heads); !learned.ok()) return learned;
+  }
+  return AllOf(Known(key));
+}
+
+absl::StatusOr<std::vector<Decision>> DecisionBook::Take(const PlanKey& key,
+                                                         const std::vector<Decision>& decisions) {
+  std::lock_guard<std::mutex> writing(write_mutex_);
+  if (shared_) {
+    const absl::StatusOr<std::vector<Decision>> heads = shared_->Heads(key);
+    if (!heads.ok()) return heads.status();
+    if (absl::Status exchanged = Exchange(key, *heads); !exchanged.ok()) return exchanged;
+  }
+  std::vector<Decision> taken;
+  KeyDecisions known = Known(key);
+  for (const Decision& decision : decisions) {
+    if (!known.IsNews(decision)) continue;
+    known.Add(decision);
+    taken.push_back(decision);
+  }
+  if (taken.empty()) return taken;
+  if (absl::Status written = Write(key, taken); !written.ok()) return written;
+  Install(key, taken);
+  DropWhatIsOver(key, taken);
+  // What cannot be told now is told when the key is compared the next time: by who repeats this, for one.
+  if (shared_) {
+    if (absl::Status told = shared_->Tell(key, taken); !told.ok()) return told;
+  }
+  return taken;
 }
 
 void DecisionBook::Learn(const PlanKey& key, const std::vector<Decision>& decisions) {
@@ -202,10 +255,26 @@ void DecisionBook::WriteUnwritten() {
   }
 }
 
-std::vector<PlanKey> DecisionBook::Keys() const {
+std::vector<PlanKey> DecisionBook::KnownKeys() const {
   std::vector<PlanKey> keys;
   std::shared_lock<std::shared_mutex> lock(mutex_);
   for (const auto& [key, known] : known_) keys.push_back(key);
+  return keys;
+}
+
+absl::StatusOr<std::vector<PlanKey>> DecisionBook::Keys(const std::optional<PlanKey>& after,
+                                                        size_t limit, const StopToken& stop) const {
+  std::vector<PlanKey> keys = KnownKeys();
+  if (shared_) {
+    const absl::StatusOr<std::vector<PlanKey>> shared = shared_->Keys(after, limit, stop);
+    if (!shared.ok()) return shared.status();
+    keys.insert(keys.end(), shared->begin(), shared->end());
+  }
+  const auto is_before = [&after](const PlanKey& key) { return after && !(*after < key); };
+  keys.erase(std::remove_if(keys.begin(), keys.end(), is_before), keys.end());
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  keys.resize(std::min(keys.size(), limit));
   return keys;
 }
 
@@ -217,7 +286,7 @@ bool DecisionBook::stopped() {
 bool DecisionBook::TellAll() {
   // The mark first: what is lost after it takes it along.
   if (!shared_->Mark().ok()) return false;
-  const std::vector<PlanKey> keys = Keys();
+  const std::vector<PlanKey> keys = KnownKeys();
   return std::all_of(keys.begin(), keys.end(), [this](const PlanKey& key) {
     return !stopped() && shared_->Tell(key, AllOf(Known(key))).ok();
   });
@@ -233,7 +302,7 @@ void DecisionBook::Upkeep() {
     if (*marked) {
       if (++upkeeps_ < kUpkeepsPerLook) return;
       upkeeps_ = 0;
-      for (const PlanKey& key : Keys()) {
+      for (const PlanKey& key : KnownKeys()) {
         if (stopped()) return;
         Compare(key);
       }

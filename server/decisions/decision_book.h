@@ -26,6 +26,7 @@
 #include "server/decisions/decision_store.h"
 #include "server/decisions/shared_decisions.h"
 #include "server/observe/server_metrics.h"
+#include "solvers/base/stop_token.h"
 
 namespace stowage {
 
@@ -52,6 +53,19 @@ class DecisionBook {
   // where all is known. What cannot be compared now is compared the next time.
   void Compare(const PlanKey& key);
 
+  // At most `limit` keys, rising, of those after `after` that something was decided about, as far as this server and what
+  // servers share know. Not OK: these cannot say, or `stop` said so first. O(keys), and SharedDecisions::Keys.
+  absl::StatusOr<std::vector<PlanKey>> Keys(const std::optional<PlanKey>& after, size_t limit,
+                                            const StopToken& stop) const;
+
+  // All that is known of the key once it was compared. UNAVAILABLE: what servers share cannot say, or has what cannot be read.
+  absl::StatusOr<std::vector<Decision>> Compared(const PlanKey& key);
+
+  // Takes decisions about the key as if another server had told them. Those of them that counted, later than what there was.
+  // OK: the server's own store and what servers share have them, or later ones. UNAVAILABLE: some may count; to be repeated.
+  absl::StatusOr<std::vector<Decision>> Take(const PlanKey& key,
+                                             const std::vector<Decision>& decisions);
+
   // Tells everything once, and again when the shared decisions were lost, or are sealed under another key now; each
   // kUpkeepsPerLook-th time looks at each key, of which the decisions may have been evicted alone. Writes what was learned and could
   // not be written. Cheap where nothing is to be done.
@@ -71,14 +85,17 @@ class DecisionBook {
   void Run(std::chrono::nanoseconds pause);
   KeyDecisions Known(const PlanKey& key) const;
   // Those with write_mutex_ held:
-  void Exchange(const PlanKey& key, const std::vector<Decision>& heads);
+  // All that the two lacked is on both sides, or an error says which of it is not. What can be done is done.
+  absl::Status Exchange(const PlanKey& key, const std::vector<Decision>& heads);
+  absl::Status LearnNews(const PlanKey& key, const std::vector<Decision>& heads);
+  absl::Status TellLacking(const PlanKey& key, const std::vector<Decision>& heads);
   void Learn(const PlanKey& key, const std::vector<Decision>& decisions);
   void Install(const PlanKey& key, const std::vector<Decision>& decisions);
   absl::Status Write(const PlanKey& key, const std::vector<Decision>& decisions);
   void Withdraw(const PlanKey& key, const std::vector<Decision>& decisions);
   void DropWhatIsOver(const PlanKey& key, const std::vector<Decision>& decisions);
   void WriteUnwritten();
-  std::vector<PlanKey> Keys() const;
+  std::vector<PlanKey> KnownKeys() const;
   bool stopped();
   bool TellAll();
 

@@ -1,6 +1,7 @@
 #include "server/decisions/decision_transfer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -22,7 +23,25 @@ absl::Status LineError(int number, absl::string_view rule) {
   return absl::InvalidArgumentError(absl::StrCat("line ", number, ": ", rule));
 }
 
-absl::StatusOr<KeyedDecision> Parsed(absl::string_view line) {
+// The time of a stamp, in microseconds (decision.h).
+constexpr int64_t kStampsPerMicrosecond = 1024;
+
+absl::Status CheckCanBe(const Decision& decision) {
+  const auto latest = std::chrono::system_clock::now().time_since_epoch() + kMostAhead;
+  const auto latest_us = std::chrono::duration_cast<std::chrono::microseconds>(latest).count();
+  if (decision.stamp / kStampsPerMicrosecond > latest_us) {
+    return absl::InvalidArgumentError(
+        "the decision is of a time that is 30 days ahead: one of the clocks is wrong");
+  }
+  if (decision.kept && decision.kept->generation != decision.generation) {
+    return absl::InvalidArgumentError("the decision keeps an entry of another generation");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<KeyedDecision> DecisionFromLine(absl::string_view line) {
   const std::vector<std::string> words = absl::StrSplit(line, ' ');
   if (words.size() != 3) return absl::InvalidArgumentError("must be VERSION DIGEST RECORD");
   PlanKey key;
@@ -40,19 +59,23 @@ absl::StatusOr<KeyedDecision> Parsed(absl::string_view line) {
     return absl::InvalidArgumentError(
         absl::StrCat("the record cannot be used: ", decision.status().message()));
   }
+  if (absl::Status can_be = CheckCanBe(*decision); !can_be.ok()) return can_be;
   return KeyedDecision(key, *std::move(decision));
 }
 
-}  // namespace
+std::string DecisionToLine(const KeyedDecision& decision) {
+  const auto& [key, what] = decision;
+  return absl::StrCat(key.encoding_version, " ", key.digest.ToHex(), " ",
+                      absl::BytesToHexString(EncodeDecision(key, what)));
+}
 
 std::string DecisionsToText(std::vector<KeyedDecision> decisions) {
   std::sort(decisions.begin(), decisions.end(), [](const KeyedDecision& a, const KeyedDecision& b) {
     return std::make_pair(a.first, IdOf(a.second)) < std::make_pair(b.first, IdOf(b.second));
   });
   std::string text = absl::StrCat(kFirstLine, "\n");
-  for (const auto& [key, decision] : decisions) {
-    absl::StrAppend(&text, key.encoding_version, " ", key.digest.ToHex(), " ",
-                    absl::BytesToHexString(EncodeDecision(key, decision)), "\n");
+  for (const KeyedDecision& decision : decisions) {
+    absl::StrAppend(&text, DecisionToLine(decision), "\n");
   }
   return text;
 }
@@ -68,7 +91,7 @@ absl::StatusOr<std::vector<KeyedDecision>> DecisionsFromText(const std::string& 
       return LineError(number, absl::StrCat("must be: ", kFirstLine));
     }
     if (line.empty()) continue;
-    absl::StatusOr<KeyedDecision> parsed = Parsed(line);
+    absl::StatusOr<KeyedDecision> parsed = DecisionFromLine(line);
     if (!parsed.ok()) return LineError(number, parsed.status().message());
     decisions.push_back(*std::move(parsed));
   }

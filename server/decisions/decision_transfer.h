@@ -8,13 +8,24 @@
 #ifndef STOWAGE_SERVER_DECISIONS_DECISION_TRANSFER_H_
 #define STOWAGE_SERVER_DECISIONS_DECISION_TRANSFER_H_
 
+#include <chrono>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "server/decisions/decision_store.h"
 
 namespace stowage {
+
+// A line, without its end. O(bytes).
+std::string DecisionToLine(const KeyedDecision& decision);
+
+// INVALID_ARGUMENT: it is no such line, nor can it have been one: what a decision keeps is of another generation than the decision, or
+// its stamp is kMostAhead later than the clock. (Nothing that is decided later would count before that time has come.)
+// Takes any text. O(bytes).
+inline constexpr std::chrono::hours kMostAhead{24 * 30};
+absl::StatusOr<KeyedDecision> DecisionFromLine(absl::string_view line);
 
 // O(bytes).
 std::string DecisionsToText(std::vector<KeyedDecision> decisions);

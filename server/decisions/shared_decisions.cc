@@ -1,11 +1,15 @@
 #include "server/decisions/shared_decisions.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <random>
+#include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -44,6 +48,9 @@ return 1
 
 // Of a server that has gone.
 constexpr char kMarkLivesMs[] = "3600000";
+
+// A server that is broken may never come to an end.
+constexpr std::chrono::seconds kLongestWalk{60};
 
 std::string FieldOf(const DecisionId& id) {
   return absl::StrCat(static_cast<int>(id.first), ":", id.second);
@@ -154,6 +161,70 @@ absl::Status RedisDecisions::Tell(const PlanKey& key, const std::vector<Decision
                                              EncodeDecision(key, decision))));
   }
   return Run(command).status();
+}
+
+absl::Status RedisDecisions::CheckHasAll(int part) {
+  const std::string name = keys_.DecisionMark(name_, part);
+  if (absl::Status asked = Run({"EXISTS", name}).status(); !asked.ok()) return asked;
+  if (!redis_->is_cluster()) return absl::OkStatus();
+  const absl::StatusOr<RedisReply> nodes = Answered(redis_->RunAt(name, {{"CLUSTER", "NODES"}}));
+  if (!nodes.ok()) return nodes.status();
+  // A slot that comes or goes stands in brackets in the line of the server that says so.
+  if (!absl::StrContains(nodes->text, "[")) return absl::OkStatus();
+  return absl::UnavailableError("slots of the Redis cluster are being moved");
+}
+
+// One look at all keys.
+struct RedisDecisions::Walking {
+  const std::optional<PlanKey>& after;
+  size_t limit;
+  const StopToken& stop;
+  std::chrono::steady_clock::time_point deadline;
+  std::set<PlanKey> least;
+
+  void Found(const PlanKey& key) {
+    if (after && !(*after < key)) return;
+    least.insert(key);
+    if (least.size() > limit) least.erase(std::prev(least.end()));
+  }
+};
+
+absl::Status RedisDecisions::Walk(int part, Walking* walking) {
+  const std::string name = keys_.DecisionMark(name_, part);
+  std::string cursor = "0";
+  do {
+    if (walking->stop.stop_requested()) return absl::CancelledError("nobody waits for the keys");
+    if (std::chrono::steady_clock::now() > walking->deadline) {
+      return absl::UnavailableError("Redis does not come to the end of its keys");
+    }
+    const absl::StatusOr<RedisReply> page = Answered(redis_->RunAt(
+        name, {{"SCAN", cursor, "MATCH", keys_.DecisionsPattern(part), "COUNT", "1000"}}));
+    if (!page.ok()) return page.status();
+    if (page->kind != RedisReply::Kind::kList || page->list.size() != 2) {
+      return absl::UnavailableError("Redis sends no page of keys");
+    }
+    cursor = page->list[0].text;
+    for (const RedisReply& found : page->list[1].list) {
+      if (const auto key = keys_.ParseDecisions(found.text)) walking->Found(*key);
+    }
+  } while (cursor != "0");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<PlanKey>> RedisDecisions::Keys(const std::optional<PlanKey>& after,
+                                                          size_t limit, const StopToken& stop) {
+  const int64_t failovers = redis_->failovers();
+  Walking walking{after, limit, stop, std::chrono::steady_clock::now() + kLongestWalk, {}};
+  for (int part = 0; part < keys_.parts(); ++part) {
+    absl::Status walked = CheckHasAll(part);
+    if (walked.ok()) walked = Walk(part, &walking);
+    if (walked.ok()) walked = CheckHasAll(part);
+    if (!walked.ok()) return walked;
+  }
+  if (redis_->failovers() != failovers) {
+    return absl::UnavailableError("another Redis has the keys since they were walked");
+  }
+  return std::vector<PlanKey>(walking.least.begin(), walking.least.end());
 }
 
 absl::Status RedisDecisions::Mark() {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "server/observe/server_metrics.h"
 #include "server/store/redis_client.h"
 #include "server/store/redis_keys.h"
+#include "solvers/base/stop_token.h"
 
 namespace stowage {
 
@@ -33,6 +35,11 @@ class SharedDecisions {
 
   // Each counts there from now on, unless one for the same is later. Not OK: some may count.
   virtual absl::Status Tell(const PlanKey& key, const std::vector<Decision>& decisions) = 0;
+
+  // At most `limit` keys, rising, of those after `after` that something was told about. Looks at all there is: for a
+  // backup. Not OK: it cannot say which these are, or `stop` said so first.
+  virtual absl::StatusOr<std::vector<PlanKey>> Keys(const std::optional<PlanKey>& after,
+                                                    size_t limit, const StopToken& stop) = 0;
 
   // Leaves a mark of this server, which goes when everything is lost.
   virtual absl::Status Mark() = 0;
@@ -53,10 +60,19 @@ class RedisDecisions final : public SharedDecisions {
   absl::StatusOr<std::vector<Decision>> Read(const PlanKey& key,
                                              const std::vector<DecisionId>& ids) override;
   absl::Status Tell(const PlanKey& key, const std::vector<Decision>& decisions) override;
+  // By SCAN. O(all keys of the Redis) round trips of a thousand keys; in a cluster of each server once for each part that
+  // it has. Not while slots of a cluster are moved: a key that moves is found on neither side.
+  absl::StatusOr<std::vector<PlanKey>> Keys(const std::optional<PlanKey>& after, size_t limit,
+                                            const StopToken& stop) override;
   absl::Status Mark() override;
   absl::StatusOr<bool> IsMarked() override;
 
  private:
+  struct Walking;
+  // Adds those of a part to what is found.
+  absl::Status Walk(int part, Walking* walking);
+  // That the server which is asked about the part has all of it. A command with a key, too: what has moved is said then.
+  absl::Status CheckHasAll(int part);
   absl::StatusOr<RedisReply> Run(const RedisCommand& command);
   // The one reply; failures are counted.
   absl::StatusOr<RedisReply> Answered(const absl::StatusOr<std::vector<RedisReply>>& replies);

@@ -36,6 +36,10 @@ const char* ToString(Rpc rpc) {
       return "UnfreezePlan";
     case Rpc::kDeletePlan:
       return "DeletePlan";
+    case Rpc::kExportDecisions:
+      return "ExportDecisions";
+    case Rpc::kImportDecisions:
+      return "ImportDecisions";
   }
   return "unknown";
 }

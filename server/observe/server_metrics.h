@@ -32,8 +32,10 @@ enum class Rpc {
   kFreezePlan,
   kUnfreezePlan,
   kDeletePlan,
+  kExportDecisions,
+  kImportDecisions,
 };
-inline constexpr size_t kRpcCount = 16;
+inline constexpr size_t kRpcCount = 18;
 const char* ToString(Rpc rpc);
 // "stowage.v1.PlanService" or "stowage.v1.PlanAdminService".
 const char* ServiceOf(Rpc rpc);

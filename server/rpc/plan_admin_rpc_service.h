@@ -1,10 +1,11 @@
-// stowage.v1.PlanAdminService: what administrators change.
+// stowage.v1.PlanAdminService: what administrators change, and what they have decided, out and in.
 #ifndef STOWAGE_SERVER_RPC_PLAN_ADMIN_RPC_SERVICE_H_
 #define STOWAGE_SERVER_RPC_PLAN_ADMIN_RPC_SERVICE_H_
 
 #include <grpcpp/support/server_callback.h>
 
 #include "server/rpc/change_handlers.h"
+#include "server/rpc/decision_handlers.h"
 #include "server/rpc/raw_methods.h"
 #include "server/rpc/request_limits.h"
 #include "server/rpc/rpc_record.h"
@@ -21,13 +22,15 @@ using PlanAdminServiceBase =
                v1::PlanAdminService::WithRawCallbackMethod_PromotePlan,
                v1::PlanAdminService::WithRawCallbackMethod_FreezePlan,
                v1::PlanAdminService::WithRawCallbackMethod_UnfreezePlan,
-               v1::PlanAdminService::WithRawCallbackMethod_DeletePlan>::Type;
+               v1::PlanAdminService::WithRawCallbackMethod_DeletePlan,
+               v1::PlanAdminService::WithRawCallbackMethod_ExportDecisions,
+               v1::PlanAdminService::WithRawCallbackMethod_ImportDecisions>::Type;
 
 class PlanAdminRpcService final : public PlanAdminServiceBase {
  public:
-  // The pointers outlive this object.
+  // The pointers outlive this object; `decisions` as of DecisionHandlers.
   PlanAdminRpcService(const RequestLimits& limits, PlanningService* planning, PlanStore* store,
-                      const RpcMonitor& monitor);
+                      DecisionBook* decisions, const RpcMonitor& monitor);
 
   grpc::ServerUnaryReactor* PinPlan(grpc::CallbackServerContext* context,
                                     const grpc::ByteBuffer* request,
@@ -50,17 +53,25 @@ class PlanAdminRpcService final : public PlanAdminServiceBase {
   grpc::ServerUnaryReactor* DeletePlan(grpc::CallbackServerContext* context,
                                        const grpc::ByteBuffer* request,
                                        grpc::ByteBuffer* response) override;
+  grpc::ServerUnaryReactor* ExportDecisions(grpc::CallbackServerContext* context,
+                                            const grpc::ByteBuffer* request,
+                                            grpc::ByteBuffer* response) override;
+  grpc::ServerUnaryReactor* ImportDecisions(grpc::CallbackServerContext* context,
+                                            const grpc::ByteBuffer* request,
+                                            grpc::ByteBuffer* response) override;
 
  private:
-  template <class Request, class Response>
-  grpc::ServerUnaryReactor* Change(Rpc rpc, grpc::CallbackServerContext* context,
+  template <class Request, class Response, class Handlers>
+  grpc::ServerUnaryReactor* Answer(Rpc rpc, Handlers* handlers,
+                                   grpc::CallbackServerContext* context,
                                    const grpc::ByteBuffer* request, grpc::ByteBuffer* response);
 
   const RequestLimits limits_;
   PlanningService* const planning_;
   const RpcMonitor monitor_;
   PlanAdmin admin_;
-  ChangeHandlers handlers_;
+  ChangeHandlers changes_;
+  const DecisionHandlers decisions_;
 };
 
 }  // namespace stowage

@@ -92,7 +92,8 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const RpcServerOptio
                            options.trace_share};
   std::unique_ptr<RpcServer> server(new RpcServer(
       std::make_unique<PlanRpcService>(options.limits, options.version, planning, store, monitor),
-      std::make_unique<PlanAdminRpcService>(options.limits, planning, store, monitor),
+      std::make_unique<PlanAdminRpcService>(options.limits, planning, store, options.decisions,
+                                            monitor),
       std::make_unique<UnknownMethods>(options.version)));
   if (options.tls.enabled()) {
     auto certificates = ServerCertificates::Make(options.tls, metrics, options.log);

@@ -45,9 +45,10 @@ struct RpcServerOptions {
   const Authenticator* authenticator = nullptr;
   AuditLog* audit = nullptr;  // null: there is none
   ReportedSteps* reported_steps =
-      nullptr;               // of the servers that share the store; null: it is this one's
-  Tracer* tracer = nullptr;  // null: no call is traced
-  double trace_share = 0;    // of calls without a traceparent, those that begin a trace; in [0, 1]
+      nullptr;                        // of the servers that share the store; null: it is this one's
+  DecisionBook* decisions = nullptr;  // null: none can be exported or imported
+  Tracer* tracer = nullptr;           // null: no call is traced
+  double trace_share = 0;  // of calls without a traceparent, those that begin a trace; in [0, 1]
 };
 
 class RpcServer {

@@ -13,6 +13,7 @@ namespace stowage {
 namespace {
 
 constexpr char kPlan[] = "plan:";
+constexpr char kDecidedKey[] = "key:";
 
 std::string Suffix(const PlanKey& key) {
   return absl::StrCat(key.encoding_version, ":", key.digest.ToHex());
@@ -90,7 +91,18 @@ std::string RedisKeys::PlanPrefix(int part) const { return absl::StrCat(Base(par
 std::string RedisKeys::PlanPattern(int part) const { return PlanPrefix(part) + "*"; }
 
 std::string RedisKeys::Decisions(const PlanKey& key) const {
-  return absl::StrCat(Decided(PartOf(key)), "key:", Suffix(key));
+  return absl::StrCat(Decided(PartOf(key)), kDecidedKey, Suffix(key));
+}
+
+std::string RedisKeys::DecisionsPattern(int part) const {
+  return absl::StrCat(Decided(part), kDecidedKey, "*");
+}
+
+std::optional<PlanKey> RedisKeys::ParseDecisions(const std::string& name) const {
+  const size_t start = DecisionsPattern().size() - 1;
+  if (name.size() < start) return std::nullopt;
+  const std::optional<PlanKey> key = ParseSuffix(name.substr(start));
+  return key && Decisions(*key) == name ? key : std::nullopt;
 }
 
 std::string RedisKeys::DecisionMark(const std::string& server, int part) const {

@@ -61,6 +61,9 @@ class RedisKeys {
   // What the names of plans of a part begin with: <encoding version>:<digest in hex> follows.
   std::string PlanPrefix(int part = 0) const;
   std::string Decisions(const PlanKey& key) const;
+  // For SCAN, and back, as PlanPattern and ParsePlan.
+  std::string DecisionsPattern(int part = 0) const;
+  std::optional<PlanKey> ParseDecisions(const std::string& name) const;
   std::string DecisionMark(const std::string& server, int part = 0) const;
 
   // For SCAN: matches the names of all plans of a part, and perhaps others.

@@ -50,6 +50,9 @@ class DecisionsInProcess {
   }
   // Does not answer; or takes what it is told, but its answer is lost.
   void SetOut(bool out) { out_ = out; }
+  // Takes nothing it is told; or its records cannot be read.
+  void SetFull(bool full) { full_ = full; }
+  void SetDamaged(bool damaged) { damaged_ = damaged; }
   void LoseAnswers(bool lose) { loses_answers_ = lose; }
   int tells() const { return tells_; }
 
@@ -73,6 +76,7 @@ class DecisionsInProcess {
       if (all_->out_) return absl::UnavailableError("out");
       std::lock_guard<std::mutex> lock(all_->mutex_);
       std::vector<Decision> read;
+      if (all_->damaged_) return read;
       const auto& told = all_->told_[key].all;
       for (const DecisionId& id : ids) {
         if (told.count(id) > 0) read.push_back(told.at(id));
@@ -80,11 +84,23 @@ class DecisionsInProcess {
       return read;
     }
     absl::Status Tell(const PlanKey& key, const std::vector<Decision>& decisions) override {
-      if (all_->out_) return absl::UnavailableError("out");
+      if (all_->out_ || all_->full_) return absl::UnavailableError("out");
       std::lock_guard<std::mutex> lock(all_->mutex_);
       ++all_->tells_;
       for (const Decision& decision : decisions) all_->told_[key].Add(decision);
       return all_->loses_answers_ ? absl::UnavailableError("no answer") : absl::OkStatus();
+    }
+    absl::StatusOr<std::vector<PlanKey>> Keys(const std::optional<PlanKey>& after, size_t limit,
+                                              const StopToken&) override {
+      if (all_->out_) return absl::UnavailableError("out");
+      std::lock_guard<std::mutex> lock(all_->mutex_);
+      std::set<PlanKey> keys;
+      for (const auto& [key, told] : all_->told_) {
+        if (!told.all.empty() && (!after || *after < key)) keys.insert(key);
+      }
+      std::vector<PlanKey> first(keys.begin(), keys.end());
+      first.resize(std::min(first.size(), limit));
+      return first;
     }
     absl::Status Mark() override {
       if (all_->out_) return absl::UnavailableError("out");
@@ -105,7 +121,7 @@ class DecisionsInProcess {
   std::mutex mutex_;
   std::unordered_map<PlanKey, KeyDecisions, absl::Hash<PlanKey>> told_;
   std::set<const Reached*> marks_;
-  std::atomic<bool> out_{false}, loses_answers_{false};
+  std::atomic<bool> out_{false}, full_{false}, damaged_{false}, loses_answers_{false};
   std::atomic<int> tells_{0};
 };
 

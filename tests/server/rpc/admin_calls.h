@@ -52,6 +52,13 @@ class AdminCalls {
     *request.mutable_key() = key;
     return Delete(request);
   }
+  absl::StatusOr<v1::ExportDecisionsResponse> Export(
+      const v1::ExportDecisionsRequest& request = {}) {
+    return Call(&AdminStub::ExportDecisions, request, admin_.get());
+  }
+  absl::StatusOr<v1::ImportDecisionsResponse> Import(const v1::ImportDecisionsRequest& request) {
+    return Call(&AdminStub::ImportDecisions, request, admin_.get());
+  }
   absl::StatusOr<v1::ReportExecutionResponse> Report(const v1::ReportExecutionRequest& request) {
     return Call(&Stub::ReportExecution, request);
   }

@@ -248,7 +248,8 @@ TEST(PlanRpc, CapabilitiesSayWhatThereIs) {
               ::testing::UnorderedElementsAre(
                   "GetPlan", "ComputePlan", "WatchPlan", "GetFrontier", "FitBatch", "ExplainPlan",
                   "ReportExecution", "ListPlans", "GetCapabilities", "PinPlan", "UnpinPlan",
-                  "RollBackPlan", "PromotePlan", "FreezePlan", "UnfreezePlan", "DeletePlan"));
+                  "RollBackPlan", "PromotePlan", "FreezePlan", "UnfreezePlan", "DeletePlan",
+                  "ExportDecisions", "ImportDecisions"));
   std::vector<std::string> names;
   for (const auto& solver : response.solvers()) {
     names.push_back(solver.name());

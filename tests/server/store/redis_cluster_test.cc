@@ -8,6 +8,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -275,11 +276,17 @@ TEST_F(RedisClusterTest, SharesDecisionsMarksAndSteps) {
   EXPECT_EQ(*decisions.IsMarked(), true);
   Decision decision;
   decision.stamp = 7;
+  std::set<PlanKey> keys;
   for (int i = 0; i < 20; ++i) {
     const PlanKey key = KeyOf(std::to_string(i));
     ASSERT_TRUE(decisions.Tell(key, {decision}).ok());
     EXPECT_EQ(decisions.Heads(key)->size(), 1u);
+    keys.insert(key);
   }
+  const std::vector<PlanKey> all(keys.begin(), keys.end());
+  EXPECT_EQ(*decisions.Keys(std::nullopt, 100, StopToken()), all);
+  EXPECT_EQ(*decisions.Keys(all[4], 7, StopToken()),
+            std::vector<PlanKey>(all.begin() + 5, all.begin() + 12));
   // One server alone loses what it has.
   Shared()->servers[1]->Ask({"FLUSHALL"});
   EXPECT_EQ(*decisions.IsMarked(), false);
@@ -300,6 +307,12 @@ TEST_F(RedisClusterTest, FollowsASlotThatMoves) {
   const auto client = Shared()->Client();
   RedisPlanStore store({}, client, &metrics_);
   ASSERT_TRUE(store.Put(key, EntryOf("a")).ok());
+  RedisDecisions decisions("stowage", client, &metrics_);
+  Decision decision;
+  decision.stamp = 7;
+  ASSERT_TRUE(decisions.Tell(key, {decision}).ok());
+  const auto decided = [&] { return decisions.Keys(std::nullopt, 10, StopToken()); };
+  EXPECT_EQ(*decided(), std::vector<PlanKey>{key});
   const auto set = [&](int server, const std::string& state, int other) {
     const RedisReply reply =
         Shared()->servers[server]->Ask({"CLUSTER", "SETSLOT", slot, state, Shared()->ids[other]});
@@ -315,6 +328,7 @@ TEST_F(RedisClusterTest, FollowsASlotThatMoves) {
     EXPECT_EQ(RedisSolveLease({}, Shared()->Client()).Acquire({key, Bytes(1)}).state,
               LeaseState::kTaken);
     EXPECT_EQ(store.Get(key, Access::kPeek)->canonical, "a") << "it is still there";
+    EXPECT_TRUE(absl::IsUnavailable(decided().status())) << "it may be on either side";
     const RedisReply keys =
         Shared()->servers[source]->Ask({"CLUSTER", "GETKEYSINSLOT", slot, "100"});
     RedisCommand migrate = {
@@ -339,6 +353,11 @@ TEST_F(RedisClusterTest, FollowsASlotThatMoves) {
   EXPECT_TRUE(Await([&] {
     const auto listed = store.List(std::nullopt, 10);
     return listed.ok() && listed->size() == 1;
+  }));
+  EXPECT_TRUE(Await([&] {
+    const auto all = decided();
+    if (all.ok()) EXPECT_EQ(*all, std::vector<PlanKey>{key});
+    return all.ok();
   }));
   move(to, from);
   EXPECT_EQ(store.Get(key, Access::kPeek)->generation, 2);

@@ -1,0 +1,214 @@
+// All that was decided, as a backup takes it out of servers that share it, and puts it back: nothing is missing where none
+// is said to be, and what was taken holds on every server.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/decisions/decision_book.h"
+#include "server/decisions/shared_decisions.h"
+#include "tests/server/decisions/questions.h"
+#include "tests/server/decisions/shared_tier.h"
+#include "tests/server/store/entries.h"
+
+namespace stowage::testing {
+namespace {
+
+using Keys = std::vector<PlanKey>;
+
+const StopToken kNever;
+
+Keys KeysOf(int count) {
+  Keys keys;
+  for (int i = 0; i < count; ++i) keys.push_back(KeyOf("decided " + std::to_string(i)));
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
+Decision DeletedAt(int64_t stamp, int64_t generation) {
+  return {DecisionKind::kDeletion, Bytes(0), stamp, generation, nullptr};
+}
+
+Decision FrozenAt(int64_t stamp, int64_t generation) {
+  return {DecisionKind::kFreeze, Bytes(0), stamp, generation, nullptr};
+}
+
+// A disk on which nothing can be written when it is told so.
+class FullDisk final : public DecisionStore {
+ public:
+  explicit FullDisk(std::atomic<bool>* full) : full_(full) {}
+  absl::StatusOr<std::vector<KeyedDecision>> Load() override { return store_.Load(); }
+  absl::Status Write(const PlanKey& key, const std::vector<Decision>& decisions) override {
+    return *full_ ? absl::UnavailableError("disk full") : store_.Write(key, decisions);
+  }
+  absl::Status DropUpTo(const PlanKey& key, int64_t generation) override {
+    return store_.DropUpTo(key, generation);
+  }
+
+ private:
+  MemoryDecisionStore store_;
+  std::atomic<bool>* const full_;
+};
+
+class SharedExport : public ::testing::Test {
+ protected:
+  std::unique_ptr<DecisionBook> Book(std::unique_ptr<SharedDecisions> shared) {
+    auto book =
+        DecisionBook::Open(std::make_unique<FullDisk>(&full_), std::move(shared), &metrics_);
+    EXPECT_TRUE(book.ok()) << book.status();
+    return *std::move(book);
+  }
+  // What the servers share, of the key.
+  std::vector<Decision> Told(const PlanKey& key) { return shared_.Reach()->Heads(key).value(); }
+
+  NoMetrics metrics_;
+  std::atomic<bool> full_{false};
+  DecisionsInProcess shared_;
+  const std::unique_ptr<DecisionBook> book_ = Book(shared_.Reach());
+};
+
+TEST_F(SharedExport, PagesHaveEachKeyOnceWhoeverKnowsIt) {
+  const Keys keys = KeysOf(9);
+  const auto alone = Book(nullptr);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    // Some are shared alone, some are known here alone (what was shared has lost them), some are both.
+    if (i % 3 != 1) ASSERT_TRUE(shared_.Reach()->Tell(keys[i], {DeletedAt(5, 1)}).ok());
+    if (i % 3 != 0) ASSERT_TRUE(book_->Take(keys[i], {DeletedAt(5, 1)}).ok());
+    if (i % 3 == 1) shared_.Forget(keys[i]);
+    ASSERT_TRUE(alone->Take(keys[i], {DeletedAt(5, 1)}).ok());
+  }
+  for (DecisionBook* const book : {book_.get(), alone.get()}) {
+    for (const size_t limit : {size_t{1}, size_t{2}, size_t{4}, size_t{9}, size_t{100}}) {
+      Keys all;
+      std::optional<PlanKey> after;
+      while (true) {
+        const auto page = book->Keys(after, limit, kNever);
+        ASSERT_TRUE(page.ok()) << page.status();
+        ASSERT_LE(page->size(), limit);
+        all.insert(all.end(), page->begin(), page->end());
+        if (page->size() < limit) break;
+        after = page->back();
+      }
+      EXPECT_EQ(all, keys) << limit;
+    }
+  }
+  shared_.SetOut(true);
+  EXPECT_TRUE(absl::IsUnavailable(book_->Keys(std::nullopt, 10, kNever).status()));
+}
+
+TEST_F(SharedExport, WhatIsComparedIsAllThereIs) {
+  const PlanKey key = KeyOf("a");
+  ASSERT_TRUE(book_->Take(key, {FrozenAt(7, 3)}).ok());
+  ASSERT_TRUE(shared_.Reach()->Tell(key, {FrozenAt(9, 3), DeletedAt(4, 1)}).ok());
+  const auto all = book_->Compared(key);
+  ASSERT_TRUE(all.ok()) << all.status();
+  ASSERT_EQ(all->size(), 2u);
+  EXPECT_EQ((*all)[0].generation, 1);
+  EXPECT_EQ((*all)[1].stamp, 9) << "the later one";
+  EXPECT_EQ(book_->Find(key)->all.size(), 2u) << "it counts from now on";
+  EXPECT_TRUE(book_->Compared(KeyOf("b"))->empty());
+}
+
+TEST_F(SharedExport, WhatCannotBeReadIsNotLeftOut) {
+  const PlanKey key = KeyOf("a");
+  ASSERT_TRUE(shared_.Reach()->Tell(key, {FrozenAt(9, 3)}).ok());
+  shared_.SetDamaged(true);
+  const absl::Status damaged = book_->Compared(key).status();
+  EXPECT_TRUE(absl::IsUnavailable(damaged)) << damaged;
+  EXPECT_NE(std::string(damaged.message()).find(key.digest.ToHex()), std::string::npos) << damaged;
+  EXPECT_TRUE(absl::IsUnavailable(book_->Take(key, {FrozenAt(10, 3)}).status()));
+  shared_.SetDamaged(false);
+  shared_.SetOut(true);
+  EXPECT_TRUE(absl::IsUnavailable(book_->Compared(key).status()));
+  shared_.SetOut(false);
+  EXPECT_EQ(book_->Compared(key)->size(), 1u);
+}
+
+// A backup reads: that nothing can be told is no reason to have none.
+TEST_F(SharedExport, WhatCannotBeToldIsInABackupAllTheSame) {
+  const PlanKey key = KeyOf("a");
+  ASSERT_TRUE(book_->Take(key, {FrozenAt(7, 3)}).ok());
+  shared_.Forget(key);
+  shared_.SetFull(true);
+  EXPECT_EQ(book_->Compared(key)->size(), 1u);
+}
+
+TEST_F(SharedExport, TheLaterOfTwoCountsAndIsWhereTheOthersFindIt) {
+  const PlanKey key = KeyOf("a");
+  const auto first = book_->Take(key, {FrozenAt(7, 3), DeletedAt(2, 1)});
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(first->size(), 2u);
+  EXPECT_EQ(Told(key).size(), 2u);
+  EXPECT_TRUE(book_->Take(key, {FrozenAt(7, 3), FrozenAt(6, 3), DeletedAt(2, 1)})->empty());
+  // Of one call as well, in any order.
+  const auto later = book_->Take(key, {FrozenAt(9, 3), FrozenAt(8, 3)});
+  ASSERT_TRUE(later.ok()) << later.status();
+  EXPECT_EQ(later->size(), 1u);
+  EXPECT_EQ(book_->Find(key)->all.at({DecisionKind::kFreeze, 0}).stamp, 9);
+  // What servers share is later than both.
+  ASSERT_TRUE(shared_.Reach()->Tell(key, {FrozenAt(20, 3)}).ok());
+  EXPECT_TRUE(book_->Take(key, {FrozenAt(15, 3)})->empty());
+  EXPECT_EQ(book_->Find(key)->all.at({DecisionKind::kFreeze, 0}).stamp, 20);
+  // A deletion ends what it is later than, and what comes again of it.
+  EXPECT_EQ(book_->Take(key, {DeletedAt(30, 5)})->size(), 1u);
+  EXPECT_TRUE(book_->Take(key, {FrozenAt(99, 5)})->empty());
+  EXPECT_EQ(book_->Find(key)->all.size(), 1u);
+}
+
+TEST_F(SharedExport, AnImportIsDoneOnceTheOthersWereTold) {
+  const PlanKey key = KeyOf("a");
+  shared_.SetFull(true);
+  EXPECT_TRUE(absl::IsUnavailable(book_->Take(key, {FrozenAt(7, 3)}).status()));
+  // Known here by now, and no news: but still not told.
+  EXPECT_TRUE(absl::IsUnavailable(book_->Take(key, {FrozenAt(7, 3)}).status()));
+  EXPECT_TRUE(absl::IsUnavailable(book_->Take(key, {FrozenAt(6, 3)}).status()));
+  shared_.SetFull(false);
+  ASSERT_TRUE(book_->Take(key, {FrozenAt(7, 3)}).ok());
+  ASSERT_EQ(Told(key).size(), 1u);
+  EXPECT_EQ(Told(key)[0].stamp, 7);
+}
+
+TEST_F(SharedExport, WhatIsNotOnTheDiskIsNotTaken) {
+  const PlanKey key = KeyOf("a");
+  full_ = true;
+  EXPECT_TRUE(absl::IsUnavailable(book_->Take(key, {FrozenAt(7, 3)}).status()));
+  EXPECT_EQ(book_->Find(key), nullptr);
+  EXPECT_TRUE(Told(key).empty());
+  full_ = false;
+  EXPECT_EQ(book_->Take(key, {FrozenAt(7, 3)})->size(), 1u);
+}
+
+TEST(RedisDecisionsExport, FindsItsKeysAmongThoseOfOthers) {
+  if (!RedisServer::IsInstalled()) GTEST_SKIP() << "SKIPPED: no redis-server is installed";
+  RedisServer redis;
+  CountingMetrics metrics;
+  RedisDecisions decisions("stowage", redis.Pool(), &metrics);
+  EXPECT_TRUE(decisions.Keys(std::nullopt, 5, kNever)->empty());
+  const Keys keys = KeysOf(2500);
+  RedisDecisions others("another", redis.Pool(), &metrics);
+  RedisDecisions sealed("stowage", redis.Pool(), &metrics,
+                        std::make_shared<EntryKeys>(EntryKeys::Keys{std::string(32, 'k')}));
+  ASSERT_TRUE(decisions.Mark().ok());
+  ASSERT_TRUE(others.Tell(KeyOf("theirs"), {DeletedAt(5, 1)}).ok());
+  ASSERT_TRUE(sealed.Tell(KeyOf("sealed"), {DeletedAt(5, 1)}).ok());
+  redis.Ask({"SET", "stowage:decided:v1:key:1:zz", "no digest"});
+  redis.Ask({"SET", RedisKeys("stowage").Plan(KeyOf("plan")), "no decision"});
+  for (const PlanKey& key : keys) ASSERT_TRUE(decisions.Tell(key, {DeletedAt(5, 1)}).ok());
+  EXPECT_EQ(*decisions.Keys(std::nullopt, 5000, kNever), keys);
+  EXPECT_EQ(*decisions.Keys(keys[0], 3, kNever), Keys(keys.begin() + 1, keys.begin() + 4));
+  EXPECT_TRUE(decisions.Keys(keys.back(), 3, kNever)->empty());
+  EXPECT_EQ(*sealed.Keys(std::nullopt, 5, kNever), Keys{KeyOf("sealed")});
+  StopToken stopped;
+  stopped.RequestStop();
+  EXPECT_TRUE(absl::IsCancelled(decisions.Keys(std::nullopt, 5, stopped).status()));
+  redis.Kill();
+  EXPECT_TRUE(absl::IsUnavailable(decisions.Keys(std::nullopt, 5, kNever).status()));
+}
+
+}  // namespace
+}  // namespace stowage::testing
