@@ -1,6 +1,7 @@
 #include "server/service/unfinished_plans.h"
 
 #include <string>
+#include <utility>
 
 #include "server/entries/plan_entry.h"
 #include "server/entries/plan_under.h"
@@ -29,17 +30,15 @@ void UnfinishedPlans::Keep(const PlanningProblem& problem, Bytes budget,
   const Question question{problem.key, budget};
   if (charge > capacity_) return Drop(problem, budget);
   // Made apart and then linked: where memory runs out, no question is ordered that has no plan.
-  std::list<Question> ordered = {question};
+  Order::Made ordered(problem.options.tenant, charge, question);
   std::map<Question, Unfinished> made;
-  made[question] =
-      Unfinished{problem.canonical, problem.costs, std::make_shared<const UnfinishedPlan>(found),
-                 charge, ordered.begin()};
+  made[question] = Unfinished{
+      problem.canonical, problem.costs, std::make_shared<const UnfinishedPlan>(found), {}};
   std::lock_guard<std::mutex> lock(mutex_);
   DropLocked(question);
-  while (held_ + charge > capacity_) DropLocked(Question(order_.front()));
-  order_.splice(order_.end(), ordered);
+  made.begin()->second.place = order_.Add(std::move(ordered));
   plans_.insert(made.extract(made.begin()));
-  held_ = held_ + charge;
+  while (order_.held() > capacity_) DropLocked(Question(*order_.Next()));
 }
 
 std::optional<UnfinishedPlan> UnfinishedPlans::Find(const PlanningProblem& problem,
@@ -69,8 +68,7 @@ void UnfinishedPlans::Drop(const PlanningProblem& problem, Bytes budget) {
 void UnfinishedPlans::DropLocked(const Question& question) {
   const auto found = plans_.find(question);
   if (found == plans_.end()) return;
-  held_ = held_ - found->second.charge;
-  order_.erase(found->second.place);
+  order_.Remove(found->second.place);
   plans_.erase(found);
 }
 

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "server/entries/planning_problem.h"
+#include "server/store/fair_order.h"
 #include "solvers/model/canonical.h"
 #include "solvers/model/units.h"
 #include "solvers/schedule/plan.h"
@@ -32,7 +32,7 @@ struct UnfinishedPlan {
 // by key alone is not given it. Thread-safe.
 class UnfinishedPlans {
  public:
-  // Holds at most that many bytes: what was kept longest ago goes first.
+  // Holds at most that many bytes: of the tenant that holds most, what was kept longest ago goes first (fair_order.h).
   explicit UnfinishedPlans(Bytes capacity) : capacity_(capacity) {}
 
   // In the place of what was kept for the same problem and budget. `found.plan` was found, under the problem's costs.
@@ -47,21 +47,20 @@ class UnfinishedPlans {
 
  private:
   using Question = std::pair<PlanKey, Bytes>;
+  using Order = FairOrder<std::string, Question>;
   struct Unfinished {
     std::shared_ptr<const std::string> canonical;
     std::shared_ptr<const Instance> costs;
     std::shared_ptr<const UnfinishedPlan> found;
-    Bytes charge;
-    std::list<Question>::iterator place;
+    Order::Place place;
   };
 
   void DropLocked(const Question& question);
 
   const Bytes capacity_;
   mutable std::mutex mutex_;
-  Bytes held_;
   std::map<Question, Unfinished> plans_;
-  std::list<Question> order_;  // the latest last
+  Order order_;  // by when they were kept; its owners are tenants
 };
 
 }  // namespace stowage

@@ -13,22 +13,34 @@ size_t MemoryPlanStore::KeyHash::operator()(const PlanKey& key) const {
   return hash;
 }
 
-void MemoryPlanStore::Shard::Add(Node node) {
-  charged += node.charge;
-  keys.insert(node.key);
-  of_tenants[node.entry->tenant].insert(node.key);
-  recent.push_front(std::move(node));
-  index[recent.front().key] = recent.begin();
+void MemoryPlanStore::Shard::Set(Node node, Bytes charge) {
+  // Whatever allocates comes before the first change.
+  const PlanKey key = node.key;
+  const std::string tenant = node.entry->tenant;
+  std::set<PlanKey> of_shard = {key};
+  std::set<PlanKey> of_tenant = {key};
+  std::map<std::string, std::set<PlanKey>> tenants;
+  tenants[tenant];
+  Order::Made made(tenant, charge, std::move(node));
+  const auto [at, is_new] = index.try_emplace(key);
+  if (!is_new) Unlink(at->second);
+  at->second = order.Add(std::move(made));
+  keys.merge(of_shard);
+  of_tenants.merge(tenants);
+  of_tenants.find(tenant)->second.merge(of_tenant);
 }
 
-void MemoryPlanStore::Shard::Remove(std::list<Node>::iterator node) {
-  charged -= node->charge;
-  keys.erase(node->key);
-  const auto of_tenant = of_tenants.find(node->entry->tenant);
-  of_tenant->second.erase(node->key);
+void MemoryPlanStore::Shard::Remove(Order::Place place) {
+  index.erase(place->key);
+  Unlink(place);
+}
+
+void MemoryPlanStore::Shard::Unlink(Order::Place place) {
+  keys.erase(place->key);
+  const auto of_tenant = of_tenants.find(place->entry->tenant);
+  of_tenant->second.erase(place->key);
   if (of_tenant->second.empty()) of_tenants.erase(of_tenant);
-  index.erase(node->key);
-  recent.erase(node);
+  order.Remove(place);
 }
 
 MemoryPlanStore::MemoryPlanStore(Bytes capacity, size_t shards)
@@ -46,9 +58,7 @@ std::shared_ptr<const PlanEntry> MemoryPlanStore::Get(const PlanKey& key, Access
   std::lock_guard<std::mutex> lock(shard.mutex);
   const auto found = shard.index.find(key);
   if (found == shard.index.end()) return nullptr;
-  if (access == Access::kLookup) {
-    shard.recent.splice(shard.recent.begin(), shard.recent, found->second);
-  }
+  if (access == Access::kLookup) shard.order.Touch(found->second);
   return found->second->entry;
 }
 
@@ -67,10 +77,9 @@ absl::Status MemoryPlanStore::Write(const PlanKey& key, std::shared_ptr<const Pl
   const auto found = shard.index.find(key);
   const bool there = found != shard.index.end();
   if (!may_replace(there ? found->second->entry->generation : 0)) return StaleGenerationError();
-  if (there) shard.Remove(found->second);
-  shard.Add(Node{key, std::move(fit->entry), fit->charge});
-  while (shard.charged > shard_capacity_) {
-    shard.Remove(std::prev(shard.recent.end()));
+  shard.Set(Node{key, std::move(fit->entry)}, fit->charge);
+  while (shard.order.held() > shard_capacity_) {
+    shard.Remove(shard.order.Next());
     ++shard.evicted;
   }
   return absl::OkStatus();
@@ -131,7 +140,7 @@ PlanStoreStats MemoryPlanStore::stats() const {
   for (const auto& shard : shards_) {
     std::lock_guard<std::mutex> lock(shard->mutex);
     total.entries += static_cast<int64_t>(shard->index.size());
-    total.charged += shard->charged;
+    total.charged += shard->order.held();
     total.evicted += shard->evicted;
   }
   return total;

@@ -1,10 +1,13 @@
-// Plans in memory: sharded by key, the least recently looked-up entry of a shard goes first,
-// bounded by bytes charged.
+// Plans in memory: sharded by key, bounded by bytes charged. Of a full shard goes first the least
+// recently looked-up entry of the tenant that holds most there (fair_order.h).
+//
+// So of n tenants that hold entries of a shard, one that holds at most capacity / shards / n there
+// loses none to the others. Keys spread evenly over shards. Entries without a tenant count as one
+// tenant's.
 #ifndef STOWAGE_SERVER_STORE_MEMORY_PLAN_STORE_H_
 #define STOWAGE_SERVER_STORE_MEMORY_PLAN_STORE_H_
 
 #include <cstddef>
-#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -14,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "server/store/fair_order.h"
 #include "server/store/plan_store.h"
 
 namespace stowage {
@@ -45,19 +49,21 @@ class MemoryPlanStore final : public PlanStore {
   struct Node {
     PlanKey key;
     std::shared_ptr<const PlanEntry> entry;
-    Bytes charge;
   };
+  using Order = FairOrder<std::string, Node>;
   struct Shard {
     mutable std::mutex mutex;
-    std::list<Node> recent;  // the most recently looked up first
-    std::unordered_map<PlanKey, std::list<Node>::iterator, KeyHash> index;
+    Order order;  // by lookups; its owners are tenants
+    std::unordered_map<PlanKey, Order::Place, KeyHash> index;
     std::set<PlanKey> keys;  // those of the index, in order
     std::map<std::string, std::set<PlanKey>> of_tenants;
-    Bytes charged;
     int64_t evicted = 0;
 
-    void Add(Node node);
-    void Remove(std::list<Node>::iterator node);
+    // In the place of the key's entry, which is still there where memory runs out.
+    void Set(Node node, Bytes charge);
+    void Remove(Order::Place place);
+    // From all but the index.
+    void Unlink(Order::Place place);
   };
 
   Shard& ShardOf(const PlanKey& key);

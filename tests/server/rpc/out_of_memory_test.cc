@@ -1,48 +1,15 @@
 // Where memory runs out in the middle of something, it has been done or not, and what comes after it goes on.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdlib>
-#include <new>
 #include <string>
 
 #include "server/rpc/change_ledger.h"
 #include "server/service/unfinished_plans.h"
 #include "tests/server/support/asked.h"
-
-namespace {
-
-thread_local int until_failure = -1;  // allocations of this thread; negative: none fails
-
-}  // namespace
-
-// The others of the standard library call these.
-void* operator new(size_t bytes) {
-  const bool fails = until_failure >= 0 && until_failure-- == 0;
-  void* const memory = fails ? nullptr : std::malloc(std::max<size_t>(bytes, 1));
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+#include "tests/server/support/failing_allocations.h"
 
 namespace stowage::testing {
 namespace {
-
-// Whether it ran out of memory: its allocation after that many does not succeed.
-template <class Function>
-bool RunsOut(int after, const Function& function) {
-  until_failure = after;
-  bool ran_out = false;
-  try {
-    function();
-  } catch (const std::bad_alloc&) {
-    ran_out = true;
-  }
-  until_failure = -1;
-  return ran_out;
-}
 
 TEST(OutOfMemory, WhatUnfinishedPlansHadNoRoomForHasNoPlaceInTheirOrder) {
   const Asked problem = ProblemOf(ProfileShape());

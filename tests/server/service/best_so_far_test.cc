@@ -6,6 +6,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 
 #include "server/entries/plan_entry.h"
@@ -320,11 +321,14 @@ TEST(FlightNews, APlanThatIsNotFasterIsFollowedByAPauseAsWell) {
   EXPECT_TRUE(paused);
 }
 
-std::shared_ptr<PlanningProblem> ProblemOf(int64_t forward_time, bool timed = true) {
+std::shared_ptr<PlanningProblem> ProblemOf(int64_t forward_time, bool timed = true,
+                                           const std::string& tenant = "") {
   ProfileShape shape;
   shape.forward_time = forward_time;
   shape.timed = timed;
-  return *MakePlanningProblem(ChainProfile(shape), KeyOptions(), Sha256);
+  KeyOptions options;
+  options.tenant = tenant;
+  return *MakePlanningProblem(ChainProfile(shape), options, Sha256);
 }
 
 TEST(UnfinishedPlans, AreOfOneBudgetAndJudgedUnderTheCostsOfWhoAsks) {
@@ -374,6 +378,19 @@ TEST(UnfinishedPlans, TheOldestGoFirst) {
   UnfinishedPlans small(Bytes(10));
   small.Keep(*problem, kTight, {plan});
   EXPECT_FALSE(small.Find(*problem, kTight).has_value());
+}
+
+TEST(UnfinishedPlans, ATenantPushesOutNothingThatAnotherHoldsWithinItsShare) {
+  const Plan plan = *MakePlan(ChainProfile({}), kTight, PlanOptions());
+  const auto calm = ProblemOf(100, true, "calm"), busy = ProblemOf(100, true, "busy");
+  UnfinishedPlans plans(Bytes(64 << 10));
+  plans.Keep(*calm, Bytes(1500), {plan});
+  plans.Keep(*calm, Bytes(1501), {plan});
+  for (int64_t budget = 1500; budget < 1700; ++budget) plans.Keep(*busy, Bytes(budget), {plan});
+  EXPECT_TRUE(plans.Find(*calm, Bytes(1500)).has_value());
+  EXPECT_TRUE(plans.Find(*calm, Bytes(1501)).has_value());
+  EXPECT_FALSE(plans.Find(*busy, Bytes(1500)).has_value());
+  EXPECT_TRUE(plans.Find(*busy, Bytes(1699)).has_value());
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/server/store/entries.h"
+#include "tests/server/support/failing_allocations.h"
 
 namespace stowage::testing {
 namespace {
@@ -102,6 +103,73 @@ TEST(MemoryPlanStore, NeverChargesMoreThanItsCapacity) {
   }
   EXPECT_EQ(store.stats().entries + store.stats().evicted, 500);
   EXPECT_GT(store.stats().entries, 10);
+}
+
+// Puts an entry under keys of its tenant's, from one number to before another.
+void PutMany(MemoryPlanStore* store, const std::shared_ptr<const PlanEntry>& entry, int from,
+             int to) {
+  for (int i = from; i < to; ++i) {
+    ASSERT_TRUE(store->Put(KeyOf(entry->tenant + std::to_string(i)), entry).ok());
+  }
+}
+
+TEST(MemoryPlanStore, ATenantPushesOutNothingThatAnotherHoldsWithinItsShare) {
+  const auto calm = EntryOf("a", 0, 1, "calm"), busy = EntryOf("a", 0, 1, "busy");
+  ASSERT_EQ(ChargeOf(*calm), ChargeOf(*busy));
+  for (const size_t shards : {1, 8}) {
+    const auto each_shard = Bytes(100 * ChargeOf(*calm).value());
+    MemoryPlanStore store(Bytes(each_shard.value() * static_cast<int64_t>(shards)), shards);
+    PutMany(&store, calm, 0, 50);
+    PutMany(&store, busy, 0, 10000);
+    for (int i = 0; i < 50; ++i) EXPECT_TRUE(Holds(&store, "calm" + std::to_string(i))) << i;
+    // What the one leaves the other has.
+    EXPECT_EQ(store.stats().entries, static_cast<int64_t>(100 * shards));
+    EXPECT_TRUE(Holds(&store, "busy9999"));
+    EXPECT_FALSE(Holds(&store, "busy0"));
+  }
+}
+
+TEST(MemoryPlanStore, ATenantAloneHasAllUntilAnotherComes) {
+  const auto alone = EntryOf("a", 0, 1, "one"), late = EntryOf("a", 0, 1, "two");
+  MemoryPlanStore store(Bytes(10 * ChargeOf(*alone).value()), 1);
+  PutMany(&store, alone, 0, 10);
+  EXPECT_EQ(store.stats().entries, 10);
+  EXPECT_EQ(store.stats().evicted, 0);
+  store.Get(KeyOf("one0"), Access::kLookup);
+  PutMany(&store, late, 0, 20);
+  for (int i = 0; i < 10; ++i) {
+    const bool kept = i == 0 || i >= 6;  // the five that were looked up last
+    EXPECT_EQ(Holds(&store, "one" + std::to_string(i)), kept) << i;
+  }
+  EXPECT_EQ(store.stats().entries, 10);
+  EXPECT_EQ(store.stats().evicted, 20);
+}
+
+TEST(MemoryPlanStore, WhereMemoryRunsOutItHasWhatItHadBefore) {
+  const std::string tenant(100, 't');
+  const auto before = EntryOf("a", 10, 1, tenant), after = EntryOf("a", 20, 2, tenant);
+  const auto other = EntryOf("b", 0, 1, tenant + "2");
+  bool ran_out = true;
+  int allocations = 0;
+  for (; ran_out; ++allocations) {
+    MemoryPlanStore store(kAmple, 1);
+    ASSERT_TRUE(store.Put(KeyOf("a"), before).ok());
+    const bool old_one = RunsOut(allocations, [&] { (void)store.Put(KeyOf("a"), after); });
+    const auto& there = old_one ? before : after;
+    EXPECT_EQ(store.Get(KeyOf("a"), Access::kPeek), there);
+    EXPECT_EQ(store.stats().charged, ChargeOf(*there));
+    const bool other_ran_out = RunsOut(allocations, [&] { (void)store.Put(KeyOf("b"), other); });
+    const size_t entries = other_ran_out ? 1 : 2;
+    EXPECT_EQ(Holds(&store, "b"), !other_ran_out);
+    EXPECT_EQ(Keys(store.List(std::nullopt, 9)).size(), entries);
+    EXPECT_EQ(Keys(store.ListOf(tenant, std::nullopt, 9)).size(), 1u);
+    EXPECT_EQ(Keys(store.ListOf(tenant + "2", std::nullopt, 9)).size(), entries - 1);
+    EXPECT_EQ(store.stats().entries, static_cast<int64_t>(entries));
+    EXPECT_TRUE(*store.Erase(KeyOf("a")));
+    EXPECT_EQ(store.stats().charged, other_ran_out ? Bytes(0) : ChargeOf(*other));
+    ran_out = old_one || other_ran_out;
+  }
+  EXPECT_GT(allocations, 5);
 }
 
 }  // namespace
