@@ -363,6 +363,17 @@ class FallbackConnection : public PlanConnection {
     return Noted(primary_->DeletePlan(key, terms, options));
   }
 
+  absl::StatusOr<ExportedDecisions> ExportDecisions(const std::string& page_token,
+                                                    int32_t page_size,
+                                                    const CallOptions& options) override {
+    return Noted(primary_->ExportDecisions(page_token, page_size, options));
+  }
+
+  absl::StatusOr<ImportedDecisions> ImportDecisions(const std::vector<std::string>& decisions,
+                                                    const CallOptions& options) override {
+    return Noted(primary_->ImportDecisions(decisions, options));
+  }
+
   std::string name() const override {
     return absl::StrCat(primary_->name(), ", or else ", fallback_->name());
   }

@@ -23,7 +23,7 @@
 //
 // What makes plans falls back (progress of WatchPlan then stands still until the second has caught
 // up). What a server is (GetCapabilities: its tenant is part of every key) and keeps (ExplainPlan,
-// ReportExecution, ListPlans, ChangePlan, DeletePlan) is the primary's alone: its error is the answer;
+// ReportExecution, ListPlans, ChangePlan, DeletePlan, ExportDecisions, ImportDecisions) is the primary's alone: its error is the answer;
 // GetCapabilities of one that is left alone is UNAVAILABLE at once.
 #ifndef STOWAGE_CLIENT_RPC_FALLBACK_CONNECTION_H_
 #define STOWAGE_CLIENT_RPC_FALLBACK_CONNECTION_H_

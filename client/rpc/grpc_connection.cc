@@ -136,6 +136,26 @@ class GrpcConnection : public PlanConnection {
     return ReadResponse(response);
   }
 
+  absl::StatusOr<ExportedDecisions> ExportDecisions(const std::string& page_token,
+                                                    int32_t page_size,
+                                                    const CallOptions& options) override {
+    v1::ExportDecisionsResponse response;
+    const absl::Status status =
+        Ask(&AdminStub::ExportDecisions, MakeExportDecisionsRequest(page_token, page_size), options,
+            &response);
+    if (!status.ok()) return status;
+    return ReadResponse(response);
+  }
+
+  absl::StatusOr<ImportedDecisions> ImportDecisions(const std::vector<std::string>& decisions,
+                                                    const CallOptions& options) override {
+    v1::ImportDecisionsResponse response;
+    const absl::Status status =
+        Ask(&AdminStub::ImportDecisions, MakeImportDecisionsRequest(decisions), options, &response);
+    if (!status.ok()) return status;
+    return ReadResponse(response);
+  }
+
   absl::StatusOr<Capabilities> GetCapabilities(const CallOptions& options) override {
     return Call<v1::GetCapabilitiesResponse>(&Stub::GetCapabilities, v1::GetCapabilitiesRequest(),
                                              options);

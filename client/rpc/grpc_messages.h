@@ -7,6 +7,7 @@
 #ifndef STOWAGE_CLIENT_RPC_GRPC_MESSAGES_H_
 #define STOWAGE_CLIENT_RPC_GRPC_MESSAGES_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,11 @@ absl::StatusOr<std::string> ReadResponse(const v1::ExplainPlanResponse& response
 absl::StatusOr<ExecutionVerdict> ReadResponse(const v1::ReportExecutionResponse& response);
 absl::StatusOr<PlanPage> ReadResponse(const v1::ListPlansResponse& response);
 absl::StatusOr<bool> ReadResponse(const v1::DeletePlanResponse& response);
+v1::ExportDecisionsRequest MakeExportDecisionsRequest(const std::string& page_token,
+                                                      int32_t page_size);
+v1::ImportDecisionsRequest MakeImportDecisionsRequest(const std::vector<std::string>& decisions);
+absl::StatusOr<ExportedDecisions> ReadResponse(const v1::ExportDecisionsResponse& response);
+absl::StatusOr<ImportedDecisions> ReadResponse(const v1::ImportDecisionsResponse& response);
 absl::StatusOr<Capabilities> ReadResponse(const v1::GetCapabilitiesResponse& response);
 
 // Any request of PlanAdminService, and one about a revision.

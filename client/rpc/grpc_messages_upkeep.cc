@@ -1,9 +1,16 @@
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "client/rpc/grpc_messages.h"
 #include "proto/codec/codec.h"
 #include "proto/codec/enum_map.h"
@@ -63,6 +70,22 @@ absl::StatusOr<ListedPlan> ReadSummary(const v1::PlanSummary& message) {
   }
   if (!InRange(plan)) return BrokenContract("figures of a listed plan that cannot be");
   return plan;
+}
+
+// Of a line of an export; nothing for any other text. What a record says is the servers' matter.
+std::optional<PlanKey> KeyOfDecision(const std::string& line) {
+  const std::vector<std::string> words = absl::StrSplit(line, ' ');
+  if (words.size() != 3) return std::nullopt;
+  // SimpleAtoi takes spaces and ends of lines around a number.
+  const bool digits = std::all_of(words[0].begin(), words[0].end(), absl::ascii_isdigit);
+  PlanKey key;
+  const std::optional<Digest> digest = DigestFromHex(words[1]);
+  if (!digits || !absl::SimpleAtoi(words[0], &key.encoding_version) || !digest) return std::nullopt;
+  key.digest = *digest;
+  const std::string& record = words[2];
+  const bool hex = std::all_of(record.begin(), record.end(), absl::ascii_isxdigit);
+  if (!hex || record.empty() || record.size() % 2 != 0) return std::nullopt;
+  return key;
 }
 
 }  // namespace
@@ -126,6 +149,41 @@ absl::StatusOr<PlanPage> ReadResponse(const v1::ListPlansResponse& response) {
 
 absl::StatusOr<bool> ReadResponse(const v1::DeletePlanResponse& response) {
   return response.deleted();
+}
+
+v1::ExportDecisionsRequest MakeExportDecisionsRequest(const std::string& page_token,
+                                                      int32_t page_size) {
+  v1::ExportDecisionsRequest request;
+  request.set_page_size(page_size);
+  request.set_page_token(ToValidUtf8(page_token));
+  return request;
+}
+
+v1::ImportDecisionsRequest MakeImportDecisionsRequest(const std::vector<std::string>& decisions) {
+  v1::ImportDecisionsRequest request;
+  for (const std::string& decision : decisions) request.add_decisions(ToValidUtf8(decision));
+  return request;
+}
+
+absl::StatusOr<ExportedDecisions> ReadResponse(const v1::ExportDecisionsResponse& response) {
+  ExportedDecisions page;
+  page.next_page_token = response.next_page_token();
+  std::optional<PlanKey> before;
+  for (const std::string& decision : response.decisions()) {
+    const std::optional<PlanKey> key = KeyOfDecision(decision);
+    if (!key) return BrokenContract("a decision that is not VERSION DIGEST RECORD");
+    if (before && *key < *before) return BrokenContract("decisions that do not rise by key");
+    before = key;
+    page.decisions.push_back(decision);
+  }
+  return page;
+}
+
+absl::StatusOr<ImportedDecisions> ReadResponse(const v1::ImportDecisionsResponse& response) {
+  if (response.taken() < 0 || response.known() < 0) {
+    return BrokenContract("counts of decisions that cannot be");
+  }
+  return ImportedDecisions{response.taken(), response.known()};
 }
 
 absl::StatusOr<Capabilities> ReadResponse(const v1::GetCapabilitiesResponse& response) {

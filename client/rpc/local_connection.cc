@@ -21,6 +21,8 @@ absl::Status NotLocal(const std::string& what) {
 
 absl::Status NothingKept() { return absl::NotFoundError("local planning keeps no cache of plans"); }
 
+absl::Status NoDecisions() { return NotLocal("local planning keeps no decisions"); }
+
 // Tells of a solve as it goes on. Shares never fall, whatever the solver says.
 class LocalProgress {
  public:
@@ -151,6 +153,16 @@ class LocalConnection : public PlanConnection {
 
   absl::StatusOr<bool> DeletePlan(const PlanKey&, const ChangeTerms&, const CallOptions&) override {
     return false;
+  }
+
+  absl::StatusOr<ExportedDecisions> ExportDecisions(const std::string&, int32_t,
+                                                    const CallOptions&) override {
+    return NoDecisions();
+  }
+
+  absl::StatusOr<ImportedDecisions> ImportDecisions(const std::vector<std::string>&,
+                                                    const CallOptions&) override {
+    return NoDecisions();
   }
 
   absl::StatusOr<Capabilities> GetCapabilities(const CallOptions&) override {

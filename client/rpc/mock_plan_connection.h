@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,11 @@ class MockPlanConnection : public PlanConnection {
   MOCK_METHOD(absl::StatusOr<bool>, DeletePlan,
               (const PlanKey& key, const ChangeTerms& terms, const CallOptions& options),
               (override));
+  MOCK_METHOD(absl::StatusOr<ExportedDecisions>, ExportDecisions,
+              (const std::string& page_token, int32_t page_size, const CallOptions& options),
+              (override));
+  MOCK_METHOD(absl::StatusOr<ImportedDecisions>, ImportDecisions,
+              (const std::vector<std::string>& decisions, const CallOptions& options), (override));
   MOCK_METHOD(absl::StatusOr<Capabilities>, GetCapabilities, (const CallOptions& options),
               (override));
   MOCK_METHOD(std::string, name, (), (const, override));

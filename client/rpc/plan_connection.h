@@ -14,6 +14,7 @@
 #ifndef STOWAGE_CLIENT_RPC_PLAN_CONNECTION_H_
 #define STOWAGE_CLIENT_RPC_PLAN_CONNECTION_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -81,6 +82,20 @@ class PlanConnection {
   // terms say.
   virtual absl::StatusOr<bool> DeletePlan(const PlanKey& key, const ChangeTerms& terms,
                                           const CallOptions& options) = 0;
+
+  // One page of all that administrators have decided: of at most 1000 keys, 0 leaves it to the server. The next one may
+  // be asked of another server that shares the cache. A page may be empty and not be the last. UNAVAILABLE (reason
+  // STORE_UNAVAILABLE) where some cannot be read: no part of them is handed out as if it were all.
+  virtual absl::StatusOr<ExportedDecisions> ExportDecisions(const std::string& page_token,
+                                                            int32_t page_size,
+                                                            const CallOptions& options) = 0;
+
+  // Takes decisions as ExportDecisions returns them, in any order, as many as a message holds
+  // (Capabilities::max_message). Of two about the same the later one counts, so a repeated call changes nothing: what
+  // the first attempt has taken is known to the next. INVALID_ARGUMENT for one that is none, by its index
+  // ("decisions[3]"): then none is taken. UNAVAILABLE: some may have been.
+  virtual absl::StatusOr<ImportedDecisions> ImportDecisions(
+      const std::vector<std::string>& decisions, const CallOptions& options) = 0;
 
   // Limits, solvers, versions, and whom the server takes the caller for.
   virtual absl::StatusOr<Capabilities> GetCapabilities(const CallOptions& options) = 0;

@@ -206,6 +206,18 @@ struct PlanPage {
   std::vector<std::string> unreachable;  // stores that did not answer, of a partial list
 };
 
+// What administrators have decided, a line each: "VERSION DIGEST RECORD", encoding version and digest of the key and the
+// record in hexadecimal digits.
+struct ExportedDecisions {
+  std::vector<std::string> decisions;  // rising by key
+  std::string next_page_token;         // empty on the last page
+};
+
+struct ImportedDecisions {
+  int32_t taken = 0;
+  int32_t known = 0;  // the server had the same, a later one, or a deletion that ends them
+};
+
 struct Capabilities {
   std::string server_version;
   int32_t key_encoding_version = 0;

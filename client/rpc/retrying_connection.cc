@@ -188,6 +188,18 @@ class RetryingConnection : public PlanConnection {
     });
   }
 
+  absl::StatusOr<ExportedDecisions> ExportDecisions(const std::string& page_token,
+                                                    int32_t page_size,
+                                                    const CallOptions& options) override {
+    return Retry(kSafe, options,
+                 [&] { return inner_->ExportDecisions(page_token, page_size, options); });
+  }
+
+  absl::StatusOr<ImportedDecisions> ImportDecisions(const std::vector<std::string>& decisions,
+                                                    const CallOptions& options) override {
+    return Retry(kSafe, options, [&] { return inner_->ImportDecisions(decisions, options); });
+  }
+
   absl::StatusOr<Capabilities> GetCapabilities(const CallOptions& options) override {
     return Retry(kSafe, options, [&] { return inner_->GetCapabilities(options); });
   }

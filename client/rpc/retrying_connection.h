@@ -5,8 +5,9 @@
 //
 // A call that got no answer may have been carried out, so UNAVAILABLE is tried again only where a
 // second time changes nothing:
-//   GetPlan, ComputePlan, GetFrontier, FitBatch, ExplainPlan, ListPlans, GetCapabilities
+//   GetPlan, ComputePlan, GetFrontier, FitBatch, ExplainPlan, ListPlans, GetCapabilities, ExportDecisions
 //                           always
+//   ImportDecisions         always: what an attempt without an answer has taken counts as known
 //   WatchPlan               always, with what is left of the call's time: the next try joins the solve, which goes on for a
 //                           while without its watcher, or the server begins with what it had found; the share that is told
 //                           never falls. What brought the work further counts as no failed attempt

@@ -176,6 +176,21 @@ class RoutedConnection : public PlanConnection {
         [] { return Unanswered::kEnds; });
   }
 
+  absl::StatusOr<ExportedDecisions> ExportDecisions(const std::string& page_token,
+                                                    int32_t page_size,
+                                                    const CallOptions& options) override {
+    return Route(keyless_, options, [&](PlanConnection* to, const CallOptions& limited) {
+      return to->ExportDecisions(page_token, page_size, limited);
+    });
+  }
+
+  absl::StatusOr<ImportedDecisions> ImportDecisions(const std::vector<std::string>& decisions,
+                                                    const CallOptions& options) override {
+    return Route(keyless_, options, [&](PlanConnection* to, const CallOptions& limited) {
+      return to->ImportDecisions(decisions, limited);
+    });
+  }
+
   absl::StatusOr<Capabilities> GetCapabilities(const CallOptions& options) override {
     return Route(keyless_, options, [&](PlanConnection* to, const CallOptions& limited) {
       return to->GetCapabilities(limited);

@@ -6,8 +6,8 @@
 // budget is not part of a key, nor are a profile's times: all that is asked of one network on one kind of device goes to one
 // replica. GetPlan goes by the first of its keys, FitBatch by that of its first profile. The tenant is part of a key: who
 // leaves it out of KeyOptions, where the server has one, asks by another key than who knows it (PlanClient asks for it).
-// What has no key (ListPlans but of one key, GetCapabilities) has an order of this connection's own, so that connections are spread and
-// pages are turned at one replica.
+// What has no key (ListPlans but of one key, ExportDecisions, ImportDecisions, GetCapabilities) has an order of this connection's own, so
+// that connections are spread and pages are turned at one replica, as long as that is not away.
 //
 // A call asks the first in the order that does not rest. One that is UNAVAILABLE rests for a while, and the call goes on to the next, those
 // that rest at the end. One call after each rest finds out whether it is back; the others leave it alone until then. A

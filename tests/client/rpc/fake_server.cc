@@ -38,7 +38,7 @@ SilentListener::SilentListener(const SocketAddress& address)
 
 SilentListener::~SilentListener() { close(fd_); }
 
-// Hands all methods to one function.
+// Hands all changes to one function.
 class FakeServer::Admin final : public v1::PlanAdminService::Service {
  public:
   explicit Admin(FakeServer* server) : server_(server) {}
@@ -95,6 +95,16 @@ class FakeServer::Admin final : public v1::PlanAdminService::Service {
     const grpc::Status status = Answer(OfKey("DeletePlan", *request), &deleted);
     response->set_deleted(deleted);
     return status;
+  }
+  grpc::Status ExportDecisions(grpc::ServerContext* context,
+                               const v1::ExportDecisionsRequest* request,
+                               v1::ExportDecisionsResponse* response) override {
+    return server_->Answer(context, server_->export_decisions, *request, response);
+  }
+  grpc::Status ImportDecisions(grpc::ServerContext* context,
+                               const v1::ImportDecisionsRequest* request,
+                               v1::ImportDecisionsResponse* response) override {
+    return server_->Answer(context, server_->import_decisions, *request, response);
   }
 
   FakeServer* const server_;

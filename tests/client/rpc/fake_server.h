@@ -73,7 +73,11 @@ class FakeServer final : public v1::PlanService::Service {
   std::function<absl::Status(const v1::ReportExecutionRequest&, v1::ReportExecutionResponse*)>
       report_execution;
   std::function<absl::Status(const v1::ListPlansRequest&, v1::ListPlansResponse*)> list_plans;
-  // Every method of PlanAdminService. What DeletePlan says was there is `deleted`.
+  std::function<absl::Status(const v1::ExportDecisionsRequest&, v1::ExportDecisionsResponse*)>
+      export_decisions;
+  std::function<absl::Status(const v1::ImportDecisionsRequest&, v1::ImportDecisionsResponse*)>
+      import_decisions;
+  // Every other method of PlanAdminService. What DeletePlan says was there is `deleted`.
   std::function<absl::Status(const AskedChange&, bool* deleted)> change;
   // Changes what GetCapabilities says, or refuses; may be empty.
   std::function<absl::Status(const grpc::ServerContext&, v1::GetCapabilitiesResponse*)>

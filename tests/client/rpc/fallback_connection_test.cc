@@ -141,11 +141,17 @@ TEST_F(FallbackConnectionTest, WhatAServerKeepsIsThePrimarysAlone) {
   ON_CALL(*primary_, ListPlans).WillByDefault(Return(absl::UnavailableError("away")));
   ON_CALL(*primary_, ChangePlan).WillByDefault(Return(absl::UnavailableError("away")));
   ON_CALL(*primary_, DeletePlan).WillByDefault(Return(absl::UnavailableError("away")));
+  ON_CALL(*primary_, ExportDecisions).WillByDefault(Return(absl::UnavailableError("away")));
+  ON_CALL(*primary_, ImportDecisions).WillByDefault(Return(absl::UnavailableError("away")));
+  EXPECT_CALL(*second_, ExportDecisions).Times(0);
+  EXPECT_CALL(*second_, ImportDecisions).Times(0);
   for (const absl::Status& status :
        {connection_->ExplainPlan({}, LeastBudget{}, {}).status(),
         connection_->ReportExecution({}, {}).status(), connection_->ListPlans({}, {}).status(),
         connection_->ChangePlan({}, RevisionAction::kPin, {}, {}),
-        connection_->DeletePlan({}, {}, {}).status()}) {
+        connection_->DeletePlan({}, {}, {}).status(),
+        connection_->ExportDecisions("", 0, {}).status(),
+        connection_->ImportDecisions({}, {}).status()}) {
     EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   }
   EXPECT_TRUE(said_.empty());

@@ -85,6 +85,8 @@ class RoutedConnectionTest : public testing::Test {
     ON_CALL(*replica, ListPlans).WillByDefault(says(none));
     ON_CALL(*replica, ChangePlan).WillByDefault(says(none));
     ON_CALL(*replica, DeletePlan).WillByDefault(says(none));
+    ON_CALL(*replica, ExportDecisions).WillByDefault(says(none));
+    ON_CALL(*replica, ImportDecisions).WillByDefault(says(none));
     ON_CALL(*replica, GetCapabilities).WillByDefault(says(none));
     return replica;
   }
@@ -206,9 +208,12 @@ TEST_F(RoutedConnectionTest, WhatHasNoKeyGoesToOneReplicaOfTheConnectionsOwn) {
     const std::vector<std::string> asked = AskedBy([&] {
       connection_->GetCapabilities({}).status().IgnoreError();
       connection_->ListPlans({}, {}).status().IgnoreError();
+      connection_->ExportDecisions("", 0, {}).status().IgnoreError();
+      connection_->ExportDecisions("second", 0, {}).status().IgnoreError();
+      connection_->ImportDecisions({}, {}).status().IgnoreError();
     });
-    ASSERT_EQ(asked.size(), 2u);
-    EXPECT_EQ(asked[0], asked[1]);
+    ASSERT_EQ(asked.size(), 5u);
+    EXPECT_THAT(asked, testing::Each(asked[0]));
     ++firsts[asked[0]];
   }
   EXPECT_EQ(firsts.size(), 3u);
@@ -228,6 +233,21 @@ TEST_F(RoutedConnectionTest, WhatHasNoKeyGoesToTheFirstThatAnswers) {
   IsAway("b:1");
   EXPECT_TRUE(absl::IsNotFound(connection_->GetCapabilities({}).status()));
   EXPECT_EQ(asked_.back(), "c:1");
+}
+
+// A token of a page belongs to no replica, and an import may be repeated.
+TEST_F(RoutedConnectionTest, DecisionsGoOnToTheNextReplica) {
+  const auto expect_next = [this](const std::function<absl::Status()>& call) {
+    Make();
+    const std::string first =
+        AskedBy([&] { connection_->GetCapabilities({}).status().IgnoreError(); }).front();
+    IsAway(first);
+    const std::vector<std::string> asked = AskedBy([&] { EXPECT_TRUE(absl::IsNotFound(call())); });
+    EXPECT_THAT(asked, ElementsAre(first, testing::Ne(first)));
+    IsBack(first);
+  };
+  expect_next([this] { return connection_->ExportDecisions("second", 0, {}).status(); });
+  expect_next([this] { return connection_->ImportDecisions({}, {}).status(); });
 }
 
 TEST_F(RoutedConnectionTest, OneThatIsAwayIsPassedOverAndRests) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <limits>
@@ -10,10 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "client/rpc/local_connection.h"
 #include "client/rpc/plan_pager.h"
 #include "proto/codec/codec.h"
 #include "proto/codec/grpc_status.h"
+#include "solvers/model/field_error.h"
 #include "tests/client/rpc/expect_internal.h"
 #include "tests/client/rpc/served_connection.h"
 
@@ -205,6 +208,74 @@ TEST_F(UpkeepCallsTest, DeleteAndExplain) {
   EXPECT_EQ(*connection_->ExplainPlan(key_, LeastBudget{}, call_), "because");
 }
 
+std::string DecisionOf(const std::string& name, const std::string& record = "0a") {
+  return absl::StrCat("1 ", Sha256(name).ToHex(), " ", record);
+}
+
+TEST_F(UpkeepCallsTest, ExportDecisions) {
+  std::function<void(v1::ExportDecisionsResponse*)> spoil;
+  std::vector<std::string> rising = {DecisionOf("a"), DecisionOf("b")};
+  std::sort(rising.begin(), rising.end());
+  rising.push_back(rising.back() + "ff");  // another one of the same key
+  server_.export_decisions = [&](const v1::ExportDecisionsRequest& request,
+                                 v1::ExportDecisionsResponse* out) {
+    EXPECT_EQ(request.page_token(), "second");
+    EXPECT_EQ(request.page_size(), 7);
+    for (const std::string& decision : rising) out->add_decisions(decision);
+    out->set_next_page_token("third");
+    if (spoil) spoil(out);
+    return absl::OkStatus();
+  };
+  const auto page = connection_->ExportDecisions("second", 7, call_);
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_EQ(page->decisions, rising);
+  EXPECT_EQ(page->next_page_token, "third");
+
+  // Each would go into a file that no server takes.
+  const std::string hex = Sha256("a").ToHex();
+  std::vector<std::function<void(v1::ExportDecisionsResponse*)>> ways = {
+      [](v1::ExportDecisionsResponse* out) { out->mutable_decisions()->SwapElements(0, 1); }};
+  for (const std::string& line :
+       {std::string(), "1 " + hex, "1  " + hex + " 0a", "1 " + hex.substr(1) + " 0a",
+        "x " + hex + " 0a", "\n1 " + hex + " 0a", "1 " + hex + " 0a 0b", "1 " + hex + " ",
+        "1 " + hex + " 0", "1 " + hex + " 0g", "1 " + hex + " 0a\n"}) {
+    ways.push_back([line](v1::ExportDecisionsResponse* out) { out->set_decisions(0, line); });
+  }
+  ExpectInternal<v1::ExportDecisionsResponse>(
+      [&] { return connection_->ExportDecisions("second", 7, call_).status(); }, &spoil, ways);
+}
+
+TEST_F(UpkeepCallsTest, ImportDecisions) {
+  std::function<void(v1::ImportDecisionsResponse*)> spoil;
+  const std::vector<std::string> decisions = {DecisionOf("b"), DecisionOf("a"), "no decision"};
+  server_.import_decisions = [&](const v1::ImportDecisionsRequest& request,
+                                 v1::ImportDecisionsResponse* out) {
+    EXPECT_THAT(request.decisions(), testing::ElementsAreArray(decisions));
+    out->set_taken(1);
+    out->set_known(2);
+    if (spoil) spoil(out);
+    return absl::OkStatus();
+  };
+  const auto imported = connection_->ImportDecisions(decisions, call_);
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_EQ(imported->taken, 1);
+  EXPECT_EQ(imported->known, 2);
+  using Out = v1::ImportDecisionsResponse;
+  ExpectInternal<Out>([&] { return connection_->ImportDecisions(decisions, call_).status(); },
+                      &spoil,
+                      {[](Out* out) { out->set_taken(-1); }, [](Out* out) { out->set_known(-1); }});
+
+  server_.import_decisions = [](const v1::ImportDecisionsRequest& request,
+                                v1::ImportDecisionsResponse*) {
+    return FieldError("decisions[0]", request.decisions(0), "must be a decision");
+  };
+  const absl::Status refused = connection_->ImportDecisions({"\xff"}, call_).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  ASSERT_TRUE(GetFieldViolation(refused).has_value()) << refused;
+  EXPECT_EQ(GetFieldViolation(refused)->field, "decisions[0]");
+  EXPECT_EQ(GetFieldViolation(refused)->value, "?");  // not UTF-8: a message cannot hold it
+}
+
 TEST_F(UpkeepCallsTest, CapabilitiesSayWhoTheCallerIs) {
   std::function<void(v1::GetCapabilitiesResponse*)> spoil;
   server_.capabilities = [&](const grpc::ServerContext&, v1::GetCapabilitiesResponse* out) {
@@ -229,6 +300,8 @@ TEST_F(UpkeepCallsTest, CapabilitiesSayWhoTheCallerIs) {
 TEST_F(UpkeepCallsTest, WhatTheServerLacksIsUnimplemented) {
   EXPECT_TRUE(absl::IsUnimplemented(connection_->FitBatch({}, call_).status()));
   EXPECT_TRUE(absl::IsUnimplemented(connection_->ListPlans({}, call_).status()));
+  EXPECT_TRUE(absl::IsUnimplemented(connection_->ExportDecisions("", 0, call_).status()));
+  EXPECT_TRUE(absl::IsUnimplemented(connection_->ImportDecisions({}, call_).status()));
   const absl::Status changed = connection_->ChangePlan({}, RevisionAction::kPin, {}, call_);
   EXPECT_TRUE(absl::IsUnimplemented(changed)) << changed;
   EXPECT_THAT(std::string(changed.message()), testing::HasSubstr("may be older than this program"));
@@ -242,9 +315,12 @@ TEST(LocalUpkeep, KeepsNothing) {
   EXPECT_TRUE(absl::IsNotFound(local->ChangePlan({}, RevisionAction::kPin, {}, {})));
   EXPECT_FALSE(*local->DeletePlan({}, {}, {}));
   EXPECT_TRUE(local->ListPlans({}, {})->plans.empty());
-  const absl::Status status = local->ReportExecution({}, {}).status();
-  EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
-  EXPECT_EQ(GetReason(status), kReasonNotImplemented);
+  for (const absl::Status& status :
+       {local->ReportExecution({}, {}).status(), local->ExportDecisions("", 0, {}).status(),
+        local->ImportDecisions({}, {}).status()}) {
+    EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
+    EXPECT_EQ(GetReason(status), kReasonNotImplemented);
+  }
 }
 
 }  // namespace
