@@ -1,6 +1,5 @@
 // stowage cache: the plans that a server keeps, and what people may do about them.
 #include <iostream>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,8 +14,7 @@
 #include "client/cli/plan_flags.h"
 #include "client/cli/plan_key_text.h"
 #include "client/cli/say.h"
-#include "client/rpc/grpc_connection.h"
-#include "client/rpc/retrying_connection.h"
+#include "client/cli/server_session.h"
 #include "client/rpc/server_flags.h"
 #include "proto/codec/codec.h"
 #include "solvers/model/field_error.h"
@@ -31,44 +29,12 @@ ABSL_FLAG(std::string, name, "", "only networks whose names contain this");
 namespace stowage {
 namespace {
 
-// What every action begins with.
-struct Session {
-  std::unique_ptr<PlanConnection> connection;
-  CallOptions call;
-};
-
-absl::StatusOr<Session> Open() {
-  const GrpcOptions server = ServerFromFlags();
-  if (server.address.empty()) {
-    return FieldError("--server", "\"\"",
-                      "must name a stowaged: plans that are made in this process are kept nowhere");
-  }
-  absl::StatusOr<CallOptions> call = CallOptionsFromFlags();
-  if (!call.ok()) return call.status();
-  return Session{MakeRetryingConnection(MakeGrpcConnection(server)), *std::move(call)};
-}
-
-// A role that is too low, with whom the server takes the caller for.
-absl::Status WithRole(const absl::Status& status, Session* session) {
-  if (!absl::IsPermissionDenied(status)) return status;
-  const auto capabilities = session->connection->GetCapabilities(session->call);
-  if (!capabilities.ok()) return status;
-  const std::string who = capabilities->identity.empty()
-                              ? "an unnamed caller"
-                              : absl::StrCat("'", capabilities->identity, "'");
-  return absl::PermissionDeniedError(absl::StrCat(status.message(), "; ",
-                                                  session->connection->name(), " takes you for ",
-                                                  who, ", role ", capabilities->role));
-}
-
-int FailAs(const absl::Status& status, Session* session) { return Fail(WithRole(status, session)); }
-
 std::string Short(const PlanKey& key) { return key.digest.ToHex().substr(0, kShownDigits); }
 
 int ListCache() {
   const absl::StatusOr<Format> format = FormatFromFlag();
   if (!format.ok()) return Fail(format.status());
-  absl::StatusOr<Session> session = Open();
+  absl::StatusOr<ServerSession> session = OpenServerSession();
   if (!session.ok()) return Fail(session.status());
   absl::StatusOr<std::vector<ListedPlan>> plans =
       ListAll(session->connection.get(), absl::GetFlag(FLAGS_key), session->call,
@@ -86,7 +52,7 @@ int ListCache() {
 }
 
 // The revisions of one key.
-absl::StatusOr<std::vector<ListedPlan>> RevisionsOf(const PlanKey& key, Session* session) {
+absl::StatusOr<std::vector<ListedPlan>> RevisionsOf(const PlanKey& key, ServerSession* session) {
   absl::StatusOr<std::vector<ListedPlan>> plans =
       ListAll(session->connection.get(), key.digest.ToHex(), session->call);
   if (plans.ok() && plans->empty()) {
@@ -97,7 +63,7 @@ absl::StatusOr<std::vector<ListedPlan>> RevisionsOf(const PlanKey& key, Session*
 }
 
 // The plan for a budget, and why it is what it is.
-int GetOne(const PlanKey& key, const Budget& budget, Format format, Session* session) {
+int GetOne(const PlanKey& key, const Budget& budget, Format format, ServerSession* session) {
   const auto reply = session->connection->GetPlan({key}, budget, session->call);
   if (!reply.ok()) return FailAs(reply.status(), session);
   const auto explanation = session->connection->ExplainPlan(key, budget, session->call);
@@ -120,7 +86,7 @@ int GetFromCache() {
   const absl::StatusOr<Format> format =
       text.empty() ? FormatFromFlag() : FormatFromFlag({Format::kText, Format::kJson});
   if (!format.ok()) return Fail(format.status());
-  absl::StatusOr<Session> session = Open();
+  absl::StatusOr<ServerSession> session = OpenServerSession();
   if (!session.ok()) return Fail(session.status());
   const auto key = FindKey(session->connection.get(), absl::GetFlag(FLAGS_key), session->call);
   if (!key.ok()) return FailAs(key.status(), &*session);
@@ -160,7 +126,7 @@ absl::StatusOr<PlanRevision> RevisionFromFlags(const PlanKey& key, RevisionActio
 int Pin() {
   const absl::StatusOr<RevisionAction> action = ParseAction(absl::GetFlag(FLAGS_action));
   if (!action.ok()) return Fail(action.status());
-  absl::StatusOr<Session> session = Open();
+  absl::StatusOr<ServerSession> session = OpenServerSession();
   if (!session.ok()) return Fail(session.status());
   const auto key = FindKey(session->connection.get(), absl::GetFlag(FLAGS_key), session->call);
   if (!key.ok()) return FailAs(key.status(), &*session);
@@ -181,7 +147,7 @@ int Pin() {
 }
 
 int Remove() {
-  absl::StatusOr<Session> session = Open();
+  absl::StatusOr<ServerSession> session = OpenServerSession();
   if (!session.ok()) return Fail(session.status());
   const auto key = FindKey(session->connection.get(), absl::GetFlag(FLAGS_key), session->call);
   if (!key.ok()) return FailAs(key.status(), &*session);

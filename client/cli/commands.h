@@ -46,6 +46,7 @@ Command TraceCommand();
 Command SolversCommand();
 Command DoctorCommand();
 Command CacheCommand();
+Command DecisionsCommand();
 Command FitCommand();
 Command CatalogueCommand();
 

@@ -1,5 +1,7 @@
 #include "client/cli/files.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -37,6 +39,26 @@ absl::Status WriteFile(const std::string& path, const std::string& content) {
   out << content;
   out.close();
   return out ? absl::OkStatus() : FileError(path, "write");
+}
+
+absl::Status ReplaceFile(const std::string& path, const std::string& content) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::file_status before = fs::status(path, error);
+  const bool exists = fs::exists(before);
+  if (exists && !fs::is_regular_file(before)) return WriteFile(path, content);
+  error.clear();
+  // A link goes on leading to its file.
+  const fs::path file = exists ? fs::canonical(path, error) : fs::path(path);
+  const std::string unfinished = absl::StrCat(file.string(), ".", getpid(), ".unfinished");
+  absl::Status status = WriteFile(unfinished, content);
+  if (status.ok() && exists && !error) fs::permissions(unfinished, before.permissions(), error);
+  if (status.ok() && !error) fs::rename(unfinished, file, error);
+  if (status.ok() && !error) return status;
+  std::error_code ignored;
+  fs::remove(unfinished, ignored);
+  if (!status.ok()) return status;
+  return absl::InvalidArgumentError(absl::StrCat("cannot write ", path, ": ", error.message()));
 }
 
 absl::Status CheckWritable(const std::string& path) {

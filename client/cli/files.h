@@ -13,6 +13,10 @@ namespace stowage {
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 absl::Status WriteFile(const std::string& path, const std::string& content);
 
+// The same, whole or not at all: what was there before stays until all is written, beside it. What is no file, such as a pipe,
+// is written to as it stands.
+absl::Status ReplaceFile(const std::string& path, const std::string& content);
+
 // Before work whose result is to be written there: OK, or what WriteFile would say. Leaves nothing there. OK for no
 // path.
 absl::Status CheckWritable(const std::string& path);

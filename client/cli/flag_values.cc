@@ -38,8 +38,8 @@ FlagValues Words(std::vector<std::string> words, bool list = false) {
 }
 
 bool IsFile(const std::string& flag) {
-  for (const char* file :
-       {"profile", "out", "catalogue", "measured", "trace", "svg", "graph_picture", "script"}) {
+  for (const char* file : {"profile", "in", "out", "catalogue", "measured", "trace", "svg",
+                           "graph_picture", "script"}) {
     if (flag == file) return true;
   }
   return absl::EndsWith(flag, "_file");

@@ -28,6 +28,7 @@ std::vector<stowage::Command> Commands() {
       stowage::SolversCommand(),      //
       stowage::DoctorCommand(),       //
       stowage::CacheCommand(),        //
+      stowage::DecisionsCommand(),    //
       stowage::CatalogueCommand(),    //
   };
 }

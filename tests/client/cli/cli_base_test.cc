@@ -1,7 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+
+#include <csignal>
+#include <cstddef>
 #include <cstdio>
+#include <filesystem>
+#include <iterator>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -16,6 +22,7 @@
 #include "client/cli/progress_line.h"
 #include "client/cli/table.h"
 #include "client/cli/torch_version.h"
+#include "tests/support/temporary_folder.h"
 
 namespace stowage {
 namespace {
@@ -88,6 +95,54 @@ TEST(CheckWritable, SaysItBeforeTheWorkAndLeavesNothing) {
   EXPECT_TRUE(CheckWritable("").ok());
   EXPECT_EQ(CheckWritable("/nonexistent/x").code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(std::remove(path.c_str()), 0);
+}
+
+std::ptrdiff_t EntriesOf(const TemporaryFolder& folder) {
+  return std::distance(std::filesystem::directory_iterator(folder.path()), {});
+}
+
+TEST(ReplaceFile, WritesAllOrLeavesWhatWasThere) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "file";
+  ASSERT_TRUE(ReplaceFile(path, "first").ok());
+  EXPECT_EQ(ReadFile(path).value(), "first");
+  std::filesystem::permissions(path, std::filesystem::perms::owner_read);
+  ASSERT_TRUE(ReplaceFile(path, "second").ok());
+  EXPECT_EQ(ReadFile(path).value(), "second");
+  EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms::owner_read);
+
+  // What leads to a file goes on leading there.
+  std::filesystem::create_symlink(path, folder / "link");
+  ASSERT_TRUE(ReplaceFile(folder / "link", "third").ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+  EXPECT_EQ(ReadFile(path).value(), "third");
+
+  const absl::Status full = ReplaceFile("/dev/full", std::string(1 << 20, 'x'));
+  EXPECT_EQ(full.code(), absl::StatusCode::kInvalidArgument) << full;
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
+  const absl::Status nowhere = ReplaceFile(folder / "none/file", "x");
+  EXPECT_EQ(nowhere.code(), absl::StatusCode::kInvalidArgument) << nowhere;
+  std::filesystem::create_directory(folder / "folder");
+  EXPECT_FALSE(ReplaceFile(folder / "folder", "x").ok());
+  EXPECT_EQ(EntriesOf(folder), 3);  // and nothing beside them
+}
+
+// Half of it was written beside the file: the limit of a file's size is a disk that is full.
+TEST(ReplaceFile, ADiskThatIsFullLeavesWhatWasThere) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "file";
+  ASSERT_TRUE(WriteFile(path, "kept").ok());
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{4096, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const absl::Status full = ReplaceFile(path, std::string(100000, 'x'));
+  EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(full.code(), absl::StatusCode::kInvalidArgument) << full;
+  EXPECT_EQ(ReadFile(path).value(), "kept");
+  EXPECT_EQ(EntriesOf(folder), 1);
 }
 
 TEST(Format, IsOneThatTheCommandHas) {

@@ -13,6 +13,7 @@
 #include "client/cli/exit_code.h"
 #include "tests/client/cli/stowage_command.h"
 #include "tests/support/stowaged_process.h"
+#include "tests/support/temporary_folder.h"
 
 namespace stowage {
 namespace {
@@ -104,6 +105,9 @@ TEST(JsonPage, NamesWhatIsSaidOfAServer) {
       plans.list_value().values(0).struct_value().fields().at("key").string_value();
   ExpectNamed("cache ls`, `cache get KEY", "cache get " + key + where, 15);
   ExpectNamed("cache get KEY --budget", "cache get " + key + " --budget=60%" + where, 3);
+  const TemporaryFolder folder;
+  std::ofstream(folder / "decisions") << "stowage decisions 1\n";
+  ExpectNamed("decisions import", "decisions import " + (folder / "decisions") + where, 2);
 }
 
 #ifdef STOWAGE_TEST_TORCH
