@@ -1,11 +1,14 @@
 #include "client/cli/cached_plans.h"
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 #include "client/cli/cells.h"
 #include "client/cli/plan_key_text.h"
 #include "solvers/model/field_error.h"
@@ -31,6 +34,13 @@ Listing::Cell Ratio(const ListedPlan& plan, double ratio) {
                            : Listing::Number(absl::StrFormat("%.3f", ratio), ratio);
 }
 
+Listing::Cell TimeCell(const std::optional<std::chrono::system_clock::time_point>& time) {
+  if (!time) return Listing::Nothing();
+  const absl::Time shown = absl::FromChrono(*time);
+  return Listing::Text(absl::FormatTime("%Y-%m-%d %H:%M", shown, absl::UTCTimeZone()),
+                       absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", shown, absl::UTCTimeZone()));
+}
+
 std::vector<Listing::Cell> RowOf(const ListedPlan& plan) {
   const std::string key = plan.revision.key.digest.ToHex();
   const bool found = plan.status == PlanStatus::kFound;
@@ -52,7 +62,8 @@ std::vector<Listing::Cell> RowOf(const ListedPlan& plan) {
           Listing::Integer(plan.reports),
           Ratio(plan, plan.time_ratio),
           Ratio(plan, plan.peak_ratio),
-          Listing::Text(plan.tenant)};
+          Listing::Text(plan.tenant),
+          TimeCell(plan.updated)};
 }
 
 // Whether the server would take the action for it, as far as its state says.
@@ -95,7 +106,8 @@ Listing ListingOf(const std::vector<ListedPlan>& plans) {
                    {"reports", "", "reports"},
                    {"time", "measured", "time_ratio"},
                    {"peak", "measured", "peak_ratio"},
-                   {"tenant", "", "tenant"}});
+                   {"tenant", "", "tenant"},
+                   {"changed", "UTC", "update_time"}});
   for (const ListedPlan& plan : plans) listing.AddRow(RowOf(plan));
   return listing;
 }

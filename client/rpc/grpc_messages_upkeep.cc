@@ -39,6 +39,15 @@ bool InRange(const ListedPlan& plan) {
          IsRatio(plan.time_ratio) && IsRatio(plan.peak_ratio);
 }
 
+// Nothing where it cannot be.
+std::optional<std::chrono::system_clock::time_point> TimeOf(
+    const google::protobuf::Timestamp& time) {
+  // More would be past the end of a clock of nanoseconds.
+  constexpr int64_t kLatest = int64_t{1} << 33;
+  if (time.seconds() < 0 || time.seconds() > kLatest) return std::nullopt;
+  return std::chrono::system_clock::time_point(std::chrono::seconds(time.seconds()));
+}
+
 absl::StatusOr<ListedPlan> ReadSummary(const v1::PlanSummary& message) {
   ListedPlan plan;
   const absl::StatusOr<PlanKey> key = ReadKey(message.key());
@@ -61,13 +70,11 @@ absl::StatusOr<ListedPlan> ReadSummary(const v1::PlanSummary& message) {
   plan.peak_ratio = message.measured_peak_ratio();
   plan.tenant = message.tenant();
   plan.etag = message.etag();
-  if (message.has_create_time()) {
-    // More would be past the end of a clock of nanoseconds.
-    constexpr int64_t kLatest = int64_t{1} << 33;
-    const int64_t seconds = message.create_time().seconds();
-    if (seconds < 0 || seconds > kLatest) return BrokenContract("a time that cannot be");
-    plan.created = std::chrono::system_clock::time_point(std::chrono::seconds(seconds));
-  }
+  if (message.has_create_time()) plan.created = TimeOf(message.create_time());
+  if (message.has_update_time()) plan.updated = TimeOf(message.update_time());
+  const bool times = plan.created.has_value() == message.has_create_time() &&
+                     plan.updated.has_value() == message.has_update_time();
+  if (!times) return BrokenContract("a time that cannot be");
   if (!InRange(plan)) return BrokenContract("figures of a listed plan that cannot be");
   return plan;
 }

@@ -187,6 +187,8 @@ struct ListedPlan {
   std::string etag;    // of its whole entry: see ChangeTerms
   // When the plans of its key began, to about 17 minutes; nothing where the server does not know.
   std::optional<std::chrono::system_clock::time_point> created;
+  // When its entry last changed: a plan, a pin, a report; nothing where the server does not know.
+  std::optional<std::chrono::system_clock::time_point> updated;
 };
 const char* ToString(ListedPlan::State state);
 

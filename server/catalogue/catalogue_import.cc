@@ -37,13 +37,13 @@ absl::StatusOr<Outcome> Put(CataloguedEntry made, PlanStore* store) {
   const PlanAnswer kept = store->Look(made.key, Access::kVisit);
   if (!kept.entry) {
     if (kept.absence == Absence::kErased) return Outcome::kPresent;
-    made.entry.generation = FirstGeneration(store->DeletedUpTo(made.key));
+    BecomeGeneration(FirstGeneration(store->DeletedUpTo(made.key)), &made.entry);
     auto entry = std::make_shared<const PlanEntry>(std::move(made.entry));
     return After(store->Put(made.key, std::move(entry)), Outcome::kImported);
   }
   if (!IsOutdated(*kept.entry, made.entry)) return Outcome::kPresent;
   const int64_t read = kept.entry->generation;
-  made.entry.generation = read + 1;
+  BecomeGeneration(read + 1, &made.entry);
   auto entry = std::make_shared<const PlanEntry>(std::move(made.entry));
   return After(store->Replace(made.key, read, std::move(entry), Durability::kBestEffort),
                Outcome::kReplaced);

@@ -44,8 +44,10 @@ std::string FrozenPart(PlanEntry entry) {
 void ApplyFreeze(const Decision& decision, PlanEntry* entry) {
   if (decision.kept && FrozenPart(*entry) != FrozenPart(*decision.kept)) {
     const int64_t generation = entry->generation;
+    const std::optional<int64_t> updated_s = entry->updated_s;
     *entry = *decision.kept;
     entry->generation = generation;
+    entry->updated_s = updated_s;
   }
   entry->frozen = decision.kept != nullptr;
 }
@@ -123,6 +125,15 @@ void ApplyBudget(const Decision& decision, PlanEntry* entry) {
   }
 }
 
+// When the last decision that is in an entry was made, in seconds since 1970.
+int64_t DecidedAt(const KeyDecisions& decisions) {
+  int64_t latest = 0;
+  for (const auto& [id, decision] : decisions.all) {
+    if (decision.kind != DecisionKind::kDeletion) latest = std::max(latest, decision.stamp);
+  }
+  return latest / kStampsPerSecond;
+}
+
 bool IsAsBefore(const PlanEntry& applied, const PlanEntry& entry) {
   const auto same = [](const StoredPlan& a, const StoredPlan& b) {
     return a.plan == b.plan && a.state == b.state && a.pinned == b.pinned;
@@ -152,6 +163,11 @@ std::shared_ptr<const PlanEntry> ApplyDecisions(const KeyDecisions& decisions,
   }
   const bool of_edition = there && entry->edition == decisions.edition;
   if (of_edition && IsAsBefore(applied, *entry)) return entry;
+  // The decision is the last change where the tiers have not taken it, or have lost the entry. What
+  // came after it in an entry without a time, nobody knows.
+  const int64_t decided_s = DecidedAt(decisions);
+  if (!there) applied.updated_s = decided_s;
+  if (applied.updated_s) applied.updated_s = std::max(*applied.updated_s, decided_s);
   applied.edition = decisions.edition;
   return std::make_shared<const PlanEntry>(std::move(applied));
 }

@@ -50,6 +50,8 @@ struct Decision {
 };
 
 inline constexpr int64_t kLatestStamp = int64_t{1} << 62;
+inline constexpr int64_t kStampsPerMicrosecond = 1024;
+inline constexpr int64_t kStampsPerSecond = 1'000'000 * kStampsPerMicrosecond;
 
 // Which of a key's decisions it is.
 using DecisionId = std::pair<DecisionKind, int64_t>;

@@ -13,11 +13,11 @@ namespace {
 
 // Later than `known`. The low bits are drawn: two servers hardly ever make one stamp.
 int64_t StampAfter(int64_t known) {
-  constexpr int64_t kDrawn = 1024;
   thread_local std::random_device random;
   const auto time = std::chrono::system_clock::now().time_since_epoch();
   const int64_t micros = std::chrono::duration_cast<std::chrono::microseconds>(time).count();
-  return std::max(micros * kDrawn + int64_t{random()} % kDrawn, known + 1);
+  const int64_t drawn = int64_t{random()} % kStampsPerMicrosecond;
+  return std::max(micros * kStampsPerMicrosecond + drawn, known + 1);
 }
 
 const Decision* OneFor(const DecisionId& id, const std::vector<Decision>& decisions) {

@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "server/entries/field_code.h"
 #include "server/entries/plan_code.h"
 #include "server/entries/problem_code.h"
@@ -97,8 +100,21 @@ EntryStamp StampOf(const PlanEntry& entry) {
   return {entry.generation, SealOf(EncodeEntry(entry))};
 }
 
-absl::StatusOr<std::shared_ptr<const PlanEntry>> DecodeEntry(const PlanKey& key,
-                                                             std::string bytes) {
+std::string UpdateNoteOf(const PlanEntry& entry) {
+  return entry.updated_s ? absl::StrCat(entry.generation, ":", *entry.updated_s) : "";
+}
+
+std::optional<int64_t> UpdatedIn(const std::string& note, int64_t generation) {
+  constexpr int64_t kLatest = int64_t{1} << 33;  // more would be past the end of some clocks
+  const std::pair<std::string, std::string> parts = absl::StrSplit(note, absl::MaxSplits(':', 1));
+  int64_t of = 0, seconds = 0;
+  const bool whole = absl::SimpleAtoi(parts.first, &of) && absl::SimpleAtoi(parts.second, &seconds);
+  if (!whole || of != generation || seconds < 0 || seconds > kLatest) return std::nullopt;
+  return seconds;
+}
+
+absl::StatusOr<std::shared_ptr<const PlanEntry>> DecodeEntry(const PlanKey& key, std::string bytes,
+                                                             const std::string& update_note) {
   const absl::StatusOr<std::string> body = Unseal(kEntryVersion, std::move(bytes));
   if (!body.ok()) return body.status();
   FieldReader in(*body);
@@ -109,6 +125,7 @@ absl::StatusOr<std::shared_ptr<const PlanEntry>> DecodeEntry(const PlanKey& key,
   }
   ReadFields(&in, entry.get());
   if (!in.done()) return absl::DataLossError("malformed, or refused by the evaluator");
+  entry->updated_s = UpdatedIn(update_note, entry->generation);
   return std::shared_ptr<const PlanEntry>(std::move(entry));
 }
 

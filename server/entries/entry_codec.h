@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -51,10 +52,20 @@ std::string EncodeEntry(const PlanEntry& entry);
 // What the bytes of `entry` are told by. O(entry).
 EntryStamp StampOf(const PlanEntry& entry);
 
-// The entry of `key`. DATA_LOSS: cut, changed, of another key (its canonical bytes do not hash to
+// When the entry last changed, for a store to keep beside the bytes, whose format does not know it:
+// "GENERATION:SECONDS", since 1970; "" where that is not known. A program of a version before notes
+// changes an entry and leaves the note of what was there: the generation says that the note is not
+// the entry's.
+std::string UpdateNoteOf(const PlanEntry& entry);
+
+// The time in a note, where it is a note on this generation. Takes any text.
+std::optional<int64_t> UpdatedIn(const std::string& note, int64_t generation);
+
+// The entry of `key`, last changed as `update_note` says. DATA_LOSS: cut, changed, of another key (its canonical bytes do not hash to
 // this one), or the evaluator refuses a plan of it. UNIMPLEMENTED: of another format version. Takes
 // any bytes, and memory in proportion to what is valid among them. O(entry).
-absl::StatusOr<std::shared_ptr<const PlanEntry>> DecodeEntry(const PlanKey& key, std::string bytes);
+absl::StatusOr<std::shared_ptr<const PlanEntry>> DecodeEntry(const PlanKey& key, std::string bytes,
+                                                             const std::string& update_note = "");
 
 // What an error of DecodeEntry counts as.
 CacheFailure FailureOf(const absl::Status& status);

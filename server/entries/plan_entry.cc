@@ -58,12 +58,15 @@ constexpr int64_t kHistoriesPerUnit = int64_t{1} << 11;
 constexpr int64_t kSecondsPerUnit = 1024;
 constexpr int64_t kUnitsSince = 1767225600;  // seconds since 1970 at the beginning of 2026
 
+int64_t SecondsNow() {
+  const auto time = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(time).count();
+}
+
 // Never falls while the process lives, whatever is done to the clock.
 int64_t UnitNow() {
   static std::atomic<int64_t> latest{0};
-  const auto time = std::chrono::system_clock::now().time_since_epoch();
-  const int64_t seconds = std::chrono::duration_cast<std::chrono::seconds>(time).count();
-  const int64_t now = std::max<int64_t>(seconds - kUnitsSince, 0) / kSecondsPerUnit;
+  const int64_t now = std::max<int64_t>(SecondsNow() - kUnitsSince, 0) / kSecondsPerUnit;
   int64_t seen = latest;
   while (seen < now && !latest.compare_exchange_weak(seen, now)) {
   }
@@ -102,6 +105,11 @@ std::optional<int64_t> BegunAt(int64_t generation) {
   const int64_t history = generation / kChangesPerHistory - kFirstTimedHistory;
   if (history < 0) return std::nullopt;
   return kUnitsSince + history / kHistoriesPerUnit * kSecondsPerUnit;
+}
+
+void BecomeGeneration(int64_t generation, PlanEntry* entry) {
+  entry->generation = generation;
+  entry->updated_s = SecondsNow();
 }
 
 absl::Status StaleGenerationError() {

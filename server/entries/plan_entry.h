@@ -83,6 +83,9 @@ struct PlanEntry {
   // Of a history: from FirstGeneration it grows by one with every change. A store refuses a change of
   // what somebody else has changed since it was read.
   int64_t generation = 0;
+  // When that generation was made, in seconds since 1970; nothing where a version before this one has made it. Stores
+  // keep it beside the entry's bytes (entry_codec.h), and a copy has the time of what it is a copy of.
+  std::optional<int64_t> updated_s;
   // Of the decisions that are in it (server/decisions/decision.h), 0 for none. No store keeps it.
   uint64_t edition = 0;
 };
@@ -103,6 +106,9 @@ int64_t LastGenerationByNow(int64_t known);
 // When the history of a generation began, in seconds since 1970, to about 17 minutes; nothing where a version before this
 // one had begun it.
 std::optional<int64_t> BegunAt(int64_t generation);
+
+// Makes it a change of now: of that generation, by the clock of this machine.
+void BecomeGeneration(int64_t generation, PlanEntry* entry);
 
 // Whether `a` comes after `b` in one history. Of two histories neither is newer.
 inline bool IsNewer(int64_t a, int64_t b) {

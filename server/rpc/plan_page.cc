@@ -86,6 +86,7 @@ v1::PlanSummary SummaryOf(const ListedEntry& listed, const std::string& etag,
   if (const auto begun = BegunAt(entry.generation)) {
     summary.mutable_create_time()->set_seconds(*begun);
   }
+  if (entry.updated_s) summary.mutable_update_time()->set_seconds(*entry.updated_s);
   return summary;
 }
 

@@ -29,7 +29,7 @@ absl::Status UpdateOrBegin(const PlanKey& key, int64_t begun, Durability durabil
     if (!changed->has_value()) return absl::OkStatus();
     PlanEntry entry = **std::move(changed);
     const int64_t read = found.entry ? found.entry->generation : 0;
-    entry.generation = found.entry ? read + 1 : begun;
+    BecomeGeneration(found.entry ? read + 1 : begun, &entry);
     put =
         store->Replace(key, read, std::make_shared<const PlanEntry>(std::move(entry)), durability);
   }

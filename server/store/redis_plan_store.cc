@@ -27,7 +27,7 @@ end
 
 // KEYS: plan, gone, indexes. ARGV: generation, bytes, milliseconds to live, changes per history, rule:
 // the generation that must be there (0 for nothing), or "copy"; tenant, member of the indexes,
-// milliseconds that these live. 0: the rule forbids it. Numbers of Lua are exact up to 2^53. Redis
+// milliseconds that these live, note of the time (UpdateNoteOf). 0: the rule forbids it. Numbers of Lua are exact up to 2^53. Redis
 // checks its memory limit at a script's first write only, so nothing is deleted needlessly before the
 // large one.
 constexpr char kWrite[] = R"(
@@ -42,7 +42,7 @@ elseif there ~= tonumber(ARGV[5]) then
   return 0
 end
 if kind ~= 'hash' and kind ~= 'none' then redis.call('DEL', KEYS[1]) end
-redis.call('HSET', KEYS[1], 'g', ARGV[1], 'v', ARGV[2], 't', ARGV[6])
+redis.call('HSET', KEYS[1], 'g', ARGV[1], 'v', ARGV[2], 't', ARGV[6], 'u', ARGV[9])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('DEL', KEYS[2])
 index(3, ARGV[7], ARGV[8])
@@ -218,7 +218,7 @@ void RedisPlanStore::RenewIfHalfGone(const PlanKey& key, const std::vector<Redis
 
 PlanAnswer RedisPlanStore::Read(const PlanKey& key, Access access) {
   const std::string name = keys_.Plan(key);
-  std::vector<RedisCommand> commands = {{"HMGET", name, "g", "v", "t"}};
+  std::vector<RedisCommand> commands = {{"HMGET", name, "g", "v", "t", "u"}};
   if (access == Access::kLookup) commands.push_back({"PTTL", name});
   auto replies = redis_->Run(commands);
   if (absl::IsResourceExhausted(replies.status())) {
@@ -228,7 +228,7 @@ PlanAnswer RedisPlanStore::Read(const PlanKey& key, Access access) {
   }
   if (!replies.ok()) return Failed(CacheFailure::kUnavailable);
   RedisReply& found = replies->front();
-  if (found.kind != RedisReply::Kind::kList || found.list.size() != 3) {
+  if (found.kind != RedisReply::Kind::kList || found.list.size() != 4) {
     Discard(key, "");
     return Failed(CacheFailure::kCorrupt);
   }
@@ -246,7 +246,7 @@ PlanAnswer RedisPlanStore::Decoded(const PlanKey& key, std::vector<RedisReply> f
   const std::string seal = SealOf(fields[1].text);
   absl::StatusOr<std::string> bytes =
       OpenUnder(options_.keys.get(), keys_.Plan(key), std::move(fields[1].text));
-  auto entry = bytes.ok() ? DecodeEntry(key, *std::move(bytes)) : bytes.status();
+  auto entry = bytes.ok() ? DecodeEntry(key, *std::move(bytes), fields[3].text) : bytes.status();
   int64_t beside = 0;
   if (entry.ok() && absl::SimpleAtoi(generation, &beside) && (*entry)->generation == beside) {
     if (fields[2].kind != RedisReply::Kind::kText) Adopt(key, generation, (*entry)->tenant);
@@ -301,11 +301,11 @@ absl::Status RedisPlanStore::Write(const PlanKey& key, std::shared_ptr<const Pla
   const std::string generation = absl::StrCat(fit->entry->generation);
   const std::string sealed =
       SealUnder(options_.keys.get(), keys_.Plan(key), EncodeEntry(*fit->entry));
-  const auto replies =
-      redis_->Run({{"EVAL", absl::StrCat(kIndex, kWrite), "4", keys_.Plan(key), keys_.Gone(key),
-                    keys_.Index(tenant, part), keys_.Index(std::nullopt, part), generation, sealed,
-                    Milliseconds(options_.time_to_live), absl::StrCat(kChangesPerHistory), rule,
-                    tenant, RedisKeys::Member(key), Milliseconds(options_.index_age)}});
+  const auto replies = redis_->Run(
+      {{"EVAL", absl::StrCat(kIndex, kWrite), "4", keys_.Plan(key), keys_.Gone(key),
+        keys_.Index(tenant, part), keys_.Index(std::nullopt, part), generation, sealed,
+        Milliseconds(options_.time_to_live), absl::StrCat(kChangesPerHistory), rule, tenant,
+        RedisKeys::Member(key), Milliseconds(options_.index_age), UpdateNoteOf(*fit->entry)}});
   if (!replies.ok()) {
     metrics_->CacheFailed(CacheTier::kRedis, CacheFailure::kUnavailable);
     return replies.status();

@@ -7,6 +7,10 @@
 // not looked up expires; a lookup that finds less than half of the time left renews it, in a round
 // trip of its own, so that most lookups write nothing.
 //
+// Beside the bytes, too, and not sealed, are the tenant, and a note of when the entry last changed, by
+// the clock of the server that changed it (UpdateNoteOf). What a version before notes has written has
+// none, or one of another generation.
+//
 // An entry that this server still holds is not moved again: whether it is what is there, its generation
 // and its seal say, some 50 bytes. Where servers have keys, entries are sealed under them once more
 // (entry_keys.h), and what is sealed under none of them is damaged.
@@ -90,7 +94,7 @@ class RedisPlanStore final : public PlanStore {
   // Whether Redis has that very entry, by its generation and its seal alone; else it is read.
   PlanAnswer Compare(const PlanKey& key, Access access, const KnownEntries::Known& known);
   PlanAnswer Read(const PlanKey& key, Access access);
-  // What was read: generation, bytes, tenant.
+  // What was read: generation, bytes, tenant, note of the time.
   PlanAnswer Decoded(const PlanKey& key, std::vector<RedisReply> fields);
   // Puts the entry's tenant beside it, and its key into the indexes.
   void Adopt(const PlanKey& key, const std::string& generation, const std::string& tenant);

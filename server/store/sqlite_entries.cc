@@ -43,32 +43,38 @@ absl::Status CreateSchema(SqliteConnection* connection) {
   status = connection->Execute(
       absl::StrCat("CREATE TABLE entries (id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE,"
                    " generation INTEGER NOT NULL, charge INTEGER NOT NULL, used INTEGER NOT NULL,"
-                   " entry BLOB NOT NULL, tenant BLOB);"
+                   " entry BLOB NOT NULL, tenant BLOB, update_note BLOB);"
                    "CREATE INDEX entries_by_use ON entries (used, charge);",
                    kTenantIndex, ";PRAGMA application_id = ", kApplication,
                    "; PRAGMA user_version = ", kSchemaVersion));
   return status.ok() ? transaction.Commit() : status;
 }
 
-// In a file of a program that knew no tenants, and in any other one where it is wanting.
-absl::Status AddTenants(SqliteConnection* connection) {
+// What is wanting in a file of a program that knew no tenants, or no notes, and in any other one.
+absl::Status AddWhatIsWanting(SqliteConnection* connection) {
   const auto table = connection->Integer(
       "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'entries'");
   if (!table.ok()) return table.status();
   if (*table == 0) return absl::DataLossError("sqlite: the table of entries is not there");
-  const auto column = connection->Integer(
-      "SELECT count(*) FROM pragma_table_info('entries') WHERE name = 'tenant'");
-  if (!column.ok()) return column.status();
-  const auto index = connection->Integer(
-      "SELECT count(*) FROM sqlite_master WHERE type = 'index' AND name = 'entries_by_tenant'");
-  if (!index.ok()) return index.status();
-  if (*column > 0 && *index > 0) return absl::OkStatus();
+  constexpr std::pair<const char*, const char*> kAdded[] = {
+      {"SELECT count(*) FROM pragma_table_info('entries') WHERE name = 'tenant'",
+       "ALTER TABLE entries ADD COLUMN tenant BLOB"},
+      {"SELECT count(*) FROM pragma_table_info('entries') WHERE name = 'update_note'",
+       "ALTER TABLE entries ADD COLUMN update_note BLOB"},
+      {"SELECT count(*) FROM sqlite_master WHERE type = 'index' AND name = 'entries_by_tenant'",
+       kTenantIndex}};
+  std::vector<const char*> wanting;
+  for (const auto& [count, add] : kAdded) {
+    const auto there = connection->Integer(count);
+    if (!there.ok()) return there.status();
+    if (*there == 0) wanting.push_back(add);
+  }
+  if (wanting.empty()) return absl::OkStatus();
   SqliteTransaction transaction(connection);
   absl::Status status = transaction.Begin();
-  if (status.ok() && *column == 0) {
-    status = connection->Execute("ALTER TABLE entries ADD COLUMN tenant BLOB");
+  for (const char* const add : wanting) {
+    if (status.ok()) status = connection->Execute(add);
   }
-  if (status.ok() && *index == 0) status = connection->Execute(kTenantIndex);
   return status.ok() ? transaction.Commit() : status;
 }
 
@@ -90,7 +96,7 @@ absl::Status CheckSchema(const std::string& path, SqliteConnection* connection) 
         absl::StrCat(path, " has schema version ", *version, ", this program knows ",
                      kSchemaVersion, ": name another file, or run a newer program"));
   }
-  return AddTenants(connection);
+  return AddWhatIsWanting(connection);
 }
 
 absl::Status SetUpWriter(const std::string& path, SqliteConnection* connection) {
@@ -167,11 +173,11 @@ absl::Status SqliteEntries::PrepareWriter() {
   return PrepareAll(
       &writer_, {{&find_, "SELECT id, generation, charge FROM entries WHERE key = ?"},
                  {&write_,
-                  "INSERT INTO entries (key, generation, charge, used, tenant, entry)"
-                  " VALUES (?, ?, ?, ?, ?, ?)"
+                  "INSERT INTO entries (key, generation, charge, used, tenant, update_note, entry)"
+                  " VALUES (?, ?, ?, ?, ?, ?, ?)"
                   " ON CONFLICT (key) DO UPDATE SET generation = excluded.generation,"
                   " charge = excluded.charge, used = excluded.used, tenant = excluded.tenant,"
-                  " entry = excluded.entry"},
+                  " update_note = excluded.update_note, entry = excluded.entry"},
                  {&set_tenant_, "UPDATE entries SET tenant = ?1 WHERE key = ?2 AND tenant IS NULL"},
                  {&remove_, "DELETE FROM entries WHERE id = ?"},
                  {&use_, "UPDATE entries SET used = ?1 WHERE key = ?2 AND used < ?1"},
@@ -190,7 +196,8 @@ absl::Status SqliteEntries::AddReader(const SqliteFile& file) {
   reader->connection = *std::move(connection);
   absl::Status status = PrepareAll(
       &reader->connection,
-      {{&reader->read, "SELECT generation, tenant IS NOT NULL, entry FROM entries WHERE key = ?"},
+      {{&reader->read,
+        "SELECT generation, tenant IS NOT NULL, update_note, entry FROM entries WHERE key = ?"},
        {&reader->read_stamp, "SELECT generation, substr(entry, -?2) FROM entries WHERE key = ?1"},
        {&reader->keys, "SELECT key FROM entries WHERE key > ? ORDER BY key LIMIT ?"},
        // Each half walks its part of the index, and no further than the page.
@@ -224,7 +231,7 @@ absl::StatusOr<std::optional<SqliteEntries::Stored>> SqliteEntries::Read(const P
   const absl::StatusOr<bool> found = read.BindBlob(bytes).Step();
   if (!found.ok()) return found.status();
   if (!*found) return std::nullopt;
-  Stored stored{read.Integer(0), read.Integer(1) != 0, read.Blob(2)};
+  Stored stored{read.Integer(0), read.Integer(1) != 0, read.Blob(2), read.Blob(3)};
   read.Reset();
   return stored;
 }
@@ -255,11 +262,12 @@ absl::StatusOr<std::optional<SqliteEntries::Row>> SqliteEntries::Find(const Plan
   return row;
 }
 
-absl::Status SqliteEntries::Write(const PlanKey& key, const Row& row, int64_t used,
-                                  const std::string& tenant, const std::string& entry) {
-  const std::string bytes = KeyBytes(key);
-  write_.BindBlob(bytes).Bind(row.generation).Bind(row.charge).Bind(used);
-  return write_.BindBlob(tenant).BindBlob(entry).Run();
+absl::Status SqliteEntries::Write(const PlanKey& key, const PlanEntry& entry,
+                                  const std::string& bytes, Bytes charge, int64_t used) {
+  const std::string key_bytes = KeyBytes(key);
+  const std::string note = UpdateNoteOf(entry);
+  write_.BindBlob(key_bytes).Bind(entry.generation).Bind(charge.value()).Bind(used);
+  return write_.BindBlob(entry.tenant).BindBlob(note).BindBlob(bytes).Run();
 }
 
 absl::Status SqliteEntries::SetTenant(const PlanKey& key, const std::string& tenant) {

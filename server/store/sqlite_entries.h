@@ -6,9 +6,12 @@
 //     bytes order as keys do; used: rises with every use; entry: entry_codec.h
 //   entries_by_use(used, charge)   the least used first, and all charges without touching entries
 //   tenant, a column of entries, and entries_by_tenant(tenant, key): a page of one tenant's keys without
-//     touching entries. Programs before them made files without both, and write rows without a tenant:
-//     both are added when the file is opened, and NULL is a tenant that is not known. Such programs go
-//     on working with a file that has both, so the schema's version is the same.
+//     touching entries
+//   update_note, a column of entries: when the entry last changed (UpdateNoteOf)
+// Programs before tenants, or before notes, made files without them, and write rows without them: they
+// are added when the file is opened, NULL is a tenant or a time that is not known, and a note of another
+// generation is none. Such programs go on working with a file that has all, so the schema's version is
+// the same.
 // The journal is a WAL: readers never wait for the writer. A commit is in the file when the process
 // is killed at any moment; synchronous=NORMAL syncs at checkpoints only, so a power cut may take the
 // last commits with it. That is the price of a Put in tens of microseconds where a sync takes
@@ -50,6 +53,7 @@ class SqliteEntries {
   struct Stored {
     int64_t generation = 0;
     bool has_tenant = false;
+    std::string update_note;
     std::string entry;
   };
   struct Totals {
@@ -76,8 +80,9 @@ class SqliteEntries {
   // NORMAL. Not within a transaction.
   absl::Status SyncCommits(bool sync);
   absl::StatusOr<std::optional<Row>> Find(const PlanKey& key);
-  absl::Status Write(const PlanKey& key, const Row& row, int64_t used, const std::string& tenant,
-                     const std::string& entry);
+  // `bytes` are the entry's, `charge` what it counts for.
+  absl::Status Write(const PlanKey& key, const PlanEntry& entry, const std::string& bytes,
+                     Bytes charge, int64_t used);
   // Where none is known.
   absl::Status SetTenant(const PlanKey& key, const std::string& tenant);
   absl::Status Remove(int64_t id);

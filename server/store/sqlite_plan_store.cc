@@ -158,7 +158,7 @@ PlanAnswer SqlitePlanStore::Look(const PlanKey& key, Access access) {
   const int64_t generation = (*found)->generation;
   const bool has_tenant = (*found)->has_tenant;
   const std::string seal = SealOf((*found)->entry);
-  auto entry = DecodeEntry(key, std::move((*found)->entry));
+  auto entry = DecodeEntry(key, std::move((*found)->entry), (*found)->update_note);
   // The generation beside the entry decides what replaces it.
   if (entry.ok() && (*entry)->generation != generation) {
     entry = absl::DataLossError("two generations");
@@ -237,8 +237,7 @@ absl::Status SqlitePlanStore::WriteRow(const PlanKey& key, const ChargedEntry& e
   // Before the entry is used itself: then it is not what goes.
   absl::Status status = is_over(change->charged) ? WriteUses() : absl::OkStatus();
   if (!status.ok()) return status;
-  const SqliteEntries::Row written{0, entry.entry->generation, entry.charge.value()};
-  status = entries_->Write(key, written, ++clock_, entry.entry->tenant, bytes);
+  status = entries_->Write(key, *entry.entry, bytes, entry.charge, ++clock_);
   return status.ok() ? Evict(change) : status;
 }
 

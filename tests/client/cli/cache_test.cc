@@ -27,6 +27,7 @@
 namespace stowage {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -115,6 +116,7 @@ TEST_F(CacheTest, ListsPlansAsTableJsonAndCsv) {
     EXPECT_EQ(fields.at("revision").number_value(), 1);
     EXPECT_GT(fields.at("makespan_ns").number_value(), 0);
     EXPECT_TRUE(fields.at("time_ratio").has_null_value());
+    EXPECT_THAT(fields.at("update_time").string_value(), EndsWith("Z"));
     EXPECT_FALSE(fields.at("pinned").bool_value());
   }
   EXPECT_EQ(keys, (std::set<std::string>{key_, other}));

@@ -88,6 +88,7 @@ void FillPage(const PlanKey& key, v1::ListPlansResponse* response) {
   plan->set_measured_peak_ratio(0.5);
   plan->set_tenant("vision");
   plan->mutable_create_time()->set_seconds(1000);
+  plan->mutable_update_time()->set_seconds(2000);
   plan->set_etag("\"e\"");
 }
 
@@ -134,6 +135,7 @@ TEST_F(UpkeepCallsTest, ListPlansTurnsPages) {
     EXPECT_EQ(plan.peak_ratio, 0.5);
     EXPECT_EQ(plan.tenant, "vision");
     EXPECT_EQ(plan.created->time_since_epoch(), std::chrono::seconds(1000));
+    EXPECT_EQ(plan.updated->time_since_epoch(), std::chrono::seconds(2000));
     EXPECT_EQ(plan.etag, "\"e\"");
   }
   EXPECT_EQ(pages, 2);
@@ -148,7 +150,20 @@ TEST_F(UpkeepCallsTest, ListPlansTurnsPages) {
        [](Out* out) { out->mutable_plans(0)->set_budget_bytes(-1); },
        [](Out* out) { out->mutable_plans(0)->set_reports(-1); },
        [](Out* out) { out->mutable_plans(0)->mutable_create_time()->set_seconds(-1); },
+       [](Out* out) { out->mutable_plans(0)->mutable_update_time()->set_seconds(-1); },
+       [](Out* out) {
+         out->mutable_plans(0)->mutable_update_time()->set_seconds((int64_t{1} << 33) + 1);
+       },
        [](Out* out) { out->mutable_plans(0)->set_measured_time_ratio(kNotANumber); }});
+  // As older servers list plans.
+  spoil = [](Out* out) {
+    out->mutable_plans(0)->clear_create_time();
+    out->mutable_plans(0)->clear_update_time();
+  };
+  const auto page = connection_->ListPlans(query, call_);
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_EQ(page->plans.front().created, std::nullopt);
+  EXPECT_EQ(page->plans.front().updated, std::nullopt);
 }
 
 // A server that always names the page it has just sent would be read for ever.

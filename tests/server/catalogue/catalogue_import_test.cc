@@ -80,6 +80,7 @@ TEST(CatalogueImport, FillsAnyStoreUnderTheKeysOfJobs) {
       EXPECT_TRUE(entry->samples.empty());
       EXPECT_TRUE(ProfileWanted(*entry));
       EXPECT_LE(entry->plans.size(), kMaxPlansPerEntry);
+      EXPECT_TRUE(entry->updated_s);
     }
     const CatalogueImport again = ImportCatalogue(Networks(), {Gpu(), Gpu("vision")}, store);
     EXPECT_EQ(again.imported, 0);

@@ -181,6 +181,7 @@ TEST_P(CatalogueInStore, AnOlderOneIsReplacedAndANewerOneStays) {
   for (const auto& [key, bytes] : newer) {
     EXPECT_NE(bytes, older.at(key));
     const std::shared_ptr<const PlanEntry> entry = At(key);
+    EXPECT_TRUE(entry->updated_s);
     for (const StoredPlan& stored : entry->plans) {
       EXPECT_EQ(stored.plan->provenance.solver_version, "1.1");
     }

@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "server/entries/planning_error.h"
 #include "server/entries/revisions.h"
 #include "tests/server/decisions/questions.h"
@@ -404,6 +406,7 @@ TEST(DecidedPlanStore, WhatWasDecidedOutlivesTheServer) {
   ServerOptions options;
   options.decisions = folder / "decisions";
   const auto before = TwoRevisions();
+  const int64_t begun = absl::ToUnixSeconds(absl::Now());
   for (const bool shared_is_kept : {true, false}) {
     TierInProcess shared;
     if (shared_is_kept) {
@@ -413,6 +416,9 @@ TEST(DecidedPlanStore, WhatWasDecidedOutlivesTheServer) {
     }
     DecidingServer server(&shared, options);
     EXPECT_EQ(ServingAt(&server), 2) << shared_is_kept;
+    const auto updated_s = server.store->Get(Key(), Access::kVisit)->updated_s;
+    ASSERT_TRUE(updated_s) << shared_is_kept;
+    EXPECT_GE(*updated_s, begun) << "when it was pinned";
     EXPECT_NE(shared.Plans(nullptr)->Get(Key(), Access::kPeek), nullptr) << "for the others";
   }
 }

@@ -68,6 +68,11 @@ class Decided {
     }
     return *this;
   }
+  // When the next decisions are made.
+  Decided& At(int64_t seconds) {
+    stamp_ = seconds * kStampsPerSecond;
+    return *this;
+  }
   Decided& Delete(int64_t up_to) {
     all_.Add({DecisionKind::kDeletion, Bytes(0), ++stamp_, up_to, nullptr});
     return *this;
@@ -273,6 +278,42 @@ TEST(ApplyDecisions, WhatIsGoneIsMadeOfWhatWasKept) {
             nullptr);
   EXPECT_EQ(KeyDecisions().all.size(), 0u);
   EXPECT_EQ(Decided().OnNothing(), nullptr);
+}
+
+TEST(ApplyDecisions, ATimeIsOfTheLaterOfChangeAndDecision) {
+  PlanEntry entry = Entry();
+  entry.updated_s = 1000;
+  const PlanEntry pinned = Next(Pin(entry, {kJustShort, 2})), frozen = Next(Freeze(pinned));
+  Decided decided;
+  decided.At(500).Add(entry, pinned);
+  EXPECT_EQ(decided.On(entry)->updated_s, 1000);
+  decided.At(2000).Add(pinned, frozen);
+  EXPECT_EQ(decided.On(entry)->updated_s, 2000) << "the tiers have not taken it";
+  PlanEntry reported = frozen;
+  reported.updated_s = 3000;
+  EXPECT_EQ(decided.On(reported)->updated_s, 3000);
+  // What is frozen comes back whole, but in the entry that is there now.
+  PlanEntry changed = reported;
+  changed.plans.pop_back();
+  EXPECT_EQ(decided.On(changed)->updated_s, 3000);
+  // Of one that a server has changed that notes no times, after the decision or before it.
+  reported.updated_s.reset();
+  changed.updated_s.reset();
+  EXPECT_EQ(decided.On(reported)->updated_s, std::nullopt);
+  EXPECT_EQ(decided.On(changed)->updated_s, std::nullopt);
+  EXPECT_EQ(decided.OnNothing()->updated_s, 2000);
+}
+
+TEST(ApplyDecisions, ADeletionIsNoChangeOfWhatBeginsAfterIt) {
+  Decided decided;
+  decided.At(5000).Delete(DeletionOf(kFirst, 0).generation);
+  PlanEntry anew = Entry(FirstGeneration(decided.all().deleted_up_to()));
+  anew.updated_s = 1000;
+  KeyDecisions all = decided.all();
+  all.edition = 7;
+  const auto given = ApplyDecisions(all, Shared(anew));
+  ASSERT_EQ(given->edition, 7u);
+  EXPECT_EQ(given->updated_s, 1000);
 }
 
 TEST(ApplyDecisions, WhatReportsHaveRetiredStaysSoUnlessItIsPinned) {

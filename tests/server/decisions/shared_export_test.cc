@@ -77,8 +77,12 @@ TEST_F(SharedExport, PagesHaveEachKeyOnceWhoeverKnowsIt) {
   const auto alone = Book(nullptr);
   for (size_t i = 0; i < keys.size(); ++i) {
     // Some are shared alone, some are known here alone (what was shared has lost them), some are both.
-    if (i % 3 != 1) ASSERT_TRUE(shared_.Reach()->Tell(keys[i], {DeletedAt(5, 1)}).ok());
-    if (i % 3 != 0) ASSERT_TRUE(book_->Take(keys[i], {DeletedAt(5, 1)}).ok());
+    if (i % 3 != 1) {
+      ASSERT_TRUE(shared_.Reach()->Tell(keys[i], {DeletedAt(5, 1)}).ok());
+    }
+    if (i % 3 != 0) {
+      ASSERT_TRUE(book_->Take(keys[i], {DeletedAt(5, 1)}).ok());
+    }
     if (i % 3 == 1) shared_.Forget(keys[i]);
     ASSERT_TRUE(alone->Take(keys[i], {DeletedAt(5, 1)}).ok());
   }

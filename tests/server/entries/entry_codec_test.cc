@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -96,6 +97,24 @@ TEST(EntryCodec, AnEntryWithNothingButItsReferenceComesBack) {
   const Decoded decoded = DecodeEntry(KeyOf("abc"), EncodeEntry(entry));
   ASSERT_TRUE(decoded.ok()) << decoded.status();
   ExpectEqualEntries(entry, **decoded);
+}
+
+// Versions before this one read the bytes, and write them.
+TEST(EntryCodec, ATimeIsBesideTheBytes) {
+  PlanEntry entry = SmallEntry();
+  entry.generation = 5;
+  EXPECT_EQ(UpdateNoteOf(entry), "");
+  const std::string bytes = EncodeEntry(entry);
+  entry.updated_s = 1234;
+  EXPECT_EQ(EncodeEntry(entry), bytes);
+  EXPECT_EQ(UpdateNoteOf(entry), "5:1234");
+  EXPECT_EQ((*DecodeEntry(KeyOf("abc"), bytes, "5:1234"))->updated_s, 1234);
+  for (const char* const other : {"", "4:1234", "6:1234", "1234", "5:", "5:1234:5", "x"}) {
+    const Decoded decoded = DecodeEntry(KeyOf("abc"), bytes, other);
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    EXPECT_EQ((*decoded)->updated_s, std::nullopt) << other;
+  }
+  EXPECT_EQ((*DecodeEntry(KeyOf("abc"), bytes))->updated_s, std::nullopt);
 }
 
 // These bytes are on disks: where they change, so must kEntryVersion.

@@ -13,6 +13,8 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "server/rpc/plan_filter.h"
 #include "server/store/memory_plan_store.h"
 #include "server/store/metrics_plan_store.h"
@@ -197,6 +199,49 @@ TEST_F(ListPlansTest, TheRevisionsOfOneKeyHavePages) {
     EXPECT_EQ(All(request), whole);
   }
   EXPECT_EQ(most, 2u);
+}
+
+// The changes have nothing in common but the generation that each of them makes.
+TEST_F(ListPlansTest, APlanSaysWhenItsEntryLastChanged) {
+  const int64_t begun = absl::ToUnixSeconds(absl::Now());
+  v1::ComputePlanResponse answer;
+  ASSERT_TRUE(fixture_.Compute(ComputeRequestFor(ChainProfile({}), 1500), &answer).ok());
+  const PlanKey key = *FromProto(answer.key());
+  const auto listed = [&] { return calls_.List(answer.key())->plans(0); };
+  const auto expect_changed_now = [&](const char* what) {
+    const v1::PlanSummary plan = listed();
+    ASSERT_TRUE(plan.has_update_time()) << what;
+    EXPECT_GE(plan.update_time().seconds(), begun) << what;
+    EXPECT_LE(plan.update_time().seconds(), absl::ToUnixSeconds(absl::Now())) << what;
+    EXPECT_GE(plan.update_time().seconds(), plan.create_time().seconds()) << what;
+  };
+  // As if the entry had last changed then, or nobody knew when.
+  const auto set = [&](std::optional<int64_t> updated_s) {
+    PlanEntry entry = *fixture_.store.Get(key, Access::kUpdate);
+    ++entry.generation;
+    entry.updated_s = updated_s;
+    EXPECT_TRUE(fixture_.store.Put(key, std::make_shared<const PlanEntry>(entry)).ok());
+  };
+  expect_changed_now("solved");
+  set(std::nullopt);
+  EXPECT_FALSE(listed().has_update_time());
+  set(1000);
+  EXPECT_EQ(listed().update_time().seconds(), 1000);
+  v1::GetPlanRequest get;
+  *get.add_keys() = answer.key();
+  get.mutable_budget()->set_bytes(1500);
+  ASSERT_TRUE(calls_.Get(get).ok());
+  EXPECT_EQ(listed().update_time().seconds(), 1000) << "nothing has changed";
+  ASSERT_TRUE(calls_.Report(ReportRequest(answer.plan(), answer.key(), "job")).ok());
+  expect_changed_now("reported");
+  set(1000);
+  ASSERT_TRUE(calls_.Pin(PinRequest(listed())).ok());
+  expect_changed_now("pinned");
+  set(1000);
+  v1::FreezePlanRequest freeze;
+  *freeze.mutable_key() = answer.key();
+  ASSERT_TRUE(calls_.Freeze(freeze).ok());
+  expect_changed_now("frozen");
 }
 
 class StoreThatCannotList final : public ForwardingStore {

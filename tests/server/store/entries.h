@@ -51,6 +51,15 @@ inline std::shared_ptr<const PlanEntry> EntryOf(const std::string& canonical, si
   return entry;
 }
 
+// The same that was last changed then.
+inline std::shared_ptr<const PlanEntry> EntryChangedAt(int64_t updated_s,
+                                                       const std::string& canonical,
+                                                       int64_t generation = 1) {
+  auto entry = std::make_shared<PlanEntry>(*EntryOf(canonical, 0, generation));
+  entry->updated_s = updated_s;
+  return entry;
+}
+
 }  // namespace stowage::testing
 
 #endif  // STOWAGE_TESTS_SERVER_STORE_ENTRIES_H_

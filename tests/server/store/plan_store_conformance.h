@@ -9,6 +9,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -113,6 +114,31 @@ TEST_P(PlanStoreConformance, ACopyOfAnotherHistoryIsRefused) {
     EXPECT_TRUE(absl::IsAborted(store_->Put(KeyOf("a"), EntryOf("a", 0, other)))) << other;
   }
   EXPECT_TRUE(store_->Put(KeyOf("a"), EntryOf("a", 0, there + 1)).ok());
+}
+
+// Given by whoever has changed it, and the original's where it is a copy: no store has a clock for it.
+TEST_P(PlanStoreConformance, AnEntryHasTheTimeOfItsLastChange) {
+  const auto expect = [this](std::optional<int64_t> updated_s) {
+    for (const Access access :
+         {Access::kLookup, Access::kPeek, Access::kVisit, Access::kUpdate, Access::kVisit}) {
+      const auto entry = store_->Get(KeyOf("a"), access);
+      ASSERT_NE(entry, nullptr);
+      EXPECT_EQ(entry->updated_s, updated_s);
+    }
+  };
+  ASSERT_TRUE(store_->Put(KeyOf("a"), EntryChangedAt(1000, "a")).ok());
+  expect(1000);
+  ASSERT_TRUE(
+      store_->Replace(KeyOf("a"), 1, EntryChangedAt(2000, "a", 2), Durability::kRequired).ok());
+  expect(2000);
+  ASSERT_TRUE(store_->Put(KeyOf("a"), EntryChangedAt(1500, "a", 3)).ok());
+  expect(1500);
+  EXPECT_FALSE(
+      store_->Replace(KeyOf("a"), 2, EntryChangedAt(9000, "a", 3), Durability::kRequired).ok());
+  expect(1500);
+  // A copy of what a server has made that notes no times.
+  ASSERT_TRUE(store_->Put(KeyOf("a"), EntryOf("a", 0, 4)).ok());
+  expect(std::nullopt);
 }
 
 TEST_P(PlanStoreConformance, WhatIsNotWaitedForIsTheSameOrUndecided) {

@@ -356,7 +356,9 @@ TEST_F(RedisClusterTest, FollowsASlotThatMoves) {
   }));
   EXPECT_TRUE(Await([&] {
     const auto all = decided();
-    if (all.ok()) EXPECT_EQ(*all, std::vector<PlanKey>{key});
+    if (all.ok()) {
+      EXPECT_EQ(*all, std::vector<PlanKey>{key});
+    }
     return all.ok();
   }));
   move(to, from);

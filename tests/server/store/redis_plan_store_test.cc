@@ -268,6 +268,46 @@ TEST_F(RedisPlanStoreTest, WhatAnEarlierServerWroteIsEverybodysUntilItIsRead) {
   EXPECT_EQ(store_->List(std::nullopt, 10).value().size(), 4u);
 }
 
+TEST_F(RedisPlanStoreTest, ATimeIsOfTheEntryThatItStandsBeside) {
+  const auto read = [this] {
+    const auto entry = Store(&metrics_)->Get(kKey, Access::kPeek);
+    EXPECT_NE(entry, nullptr);
+    return entry ? entry->updated_s : std::nullopt;
+  };
+  ASSERT_TRUE(store_->Put(kKey, EntryChangedAt(1000, "a")).ok());
+  EXPECT_EQ(Server()->Ask({"HGET", name_, "u"}).text, "1:1000");
+  EXPECT_EQ(read(), 1000);
+  // A server that notes no times changes the entry, and leaves the note.
+  Ask({"HSET", name_, "g", "2", "v", EncodeEntry(*EntryOf("a", 0, 2)), "t", ""});
+  EXPECT_EQ(read(), std::nullopt);
+  for (const std::string& note :
+       {std::string(), std::string("2"), std::string("2:"), std::string(":1000"),
+        std::string("2:1:1"), std::string("2:x"), std::string("2:-1"), std::string("2:8589934593"),
+        std::string("2:99999999999999999999"), std::string("\0\xff:\0", 4),
+        std::string(100000, '2')}) {
+    Ask({"HSET", name_, "u", note});
+    EXPECT_EQ(read(), std::nullopt) << note;
+  }
+  Ask({"HSET", name_, "u", "2:3000"});
+  EXPECT_EQ(read(), 3000);
+  Ask({"HDEL", name_, "u"});
+  EXPECT_EQ(read(), std::nullopt);
+  EXPECT_EQ(Failures(CacheFailure::kCorrupt), 0);
+}
+
+// Through a file, and back into a Redis that was emptied.
+TEST_F(RedisPlanStoreTest, ACopyHasTheTimeOfTheOriginal) {
+  ASSERT_TRUE(store_->Put(kKey, EntryChangedAt(1000, "a")).ok());
+  TieredPlanStore tiers(std::make_unique<SqliteInFolder>(true), Store(&metrics_),
+                        std::chrono::microseconds(1));
+  ASSERT_NE(tiers.Get(kKey, Access::kLookup), nullptr);
+  Server()->Ask({"FLUSHALL"});
+  EXPECT_EQ(tiers.Get(kKey, Access::kUpdate)->updated_s, 1000);
+  const auto back = Store(&metrics_)->Get(kKey, Access::kPeek);
+  ASSERT_NE(back, nullptr);
+  EXPECT_EQ(back->updated_s, 1000);
+}
+
 TEST_F(RedisPlanStoreTest, AnEntryExpiresUnlessItIsLookedUp) {
   RedisStoreOptions options;
   options.time_to_live = std::chrono::seconds(1);

@@ -5,7 +5,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/store/memory_plan_store.h"
@@ -226,6 +230,10 @@ constexpr char kWithoutTenants[] =
     " entry BLOB NOT NULL);"
     "CREATE INDEX entries_by_use ON entries (used, charge);"
     "PRAGMA application_id = 0x53545747; PRAGMA user_version = 1";
+// What one had more that kept tenants and no times.
+constexpr char kTenants[] =
+    ";ALTER TABLE entries ADD COLUMN tenant BLOB;"
+    "CREATE INDEX entries_by_tenant ON entries (tenant, key)";
 // What it writes, from the row of another file.
 constexpr char kCopyRow[] =
     "ATTACH '%s' AS other;"
@@ -235,21 +243,32 @@ constexpr char kCopyRow[] =
     " charge = excluded.charge, used = excluded.used, entry = excluded.entry;"
     "DETACH other";
 
-TEST_F(SqliteStore, WhatAnEarlierProgramWroteIsEverybodysUntilItIsRead) {
-  const auto write = [this](const std::string& name, const std::string& tenant, bool make) {
-    const std::string other = folder_ / (name + ".other");
-    ASSERT_TRUE(MustOpen(other, &metrics_)->Put(KeyOf(name), EntryOf(name, 0, 1, tenant)).ok());
+class EarlierProgram : public SqliteStore {
+ protected:
+  // Has the earlier program write the entry; into a file that it makes where there is a schema.
+  void Write(const std::string& name, const std::shared_ptr<const PlanEntry>& entry,
+             const std::string& schema = "") {
+    const std::string other = folder_ / absl::StrCat(name, ".other", ++others_);
+    ASSERT_TRUE(MustOpen(other, &metrics_)->Put(KeyOf(name), entry).ok());
     SqliteConnection earlier = *SqliteConnection::Open(path_, std::chrono::seconds(1));
-    if (make) {
-      ASSERT_TRUE(earlier.Execute(kWithoutTenants).ok());
-    }
+    ASSERT_TRUE(earlier.Execute(schema).ok());
     std::string copy = kCopyRow;
     copy.replace(copy.find("%s"), 2, other);
     const absl::Status copied = earlier.Execute(copy);
     ASSERT_TRUE(copied.ok()) << copied;
+  }
+
+ private:
+  int others_ = 0;
+};
+
+TEST_F(EarlierProgram, WhatItWroteIsEverybodysUntilItIsRead) {
+  const auto write = [this](const std::string& name, const std::string& tenant,
+                            const std::string& schema = "") {
+    Write(name, EntryOf(name, 0, 1, tenant), schema);
   };
-  write("a", "us", true);
-  write("b", "them", false);
+  write("a", "us", kWithoutTenants);
+  write("b", "them");
   {
     const auto store = Opened();
     EXPECT_EQ(store->ListOf("us", std::nullopt, 10).value().size(), 2u);
@@ -259,12 +278,41 @@ TEST_F(SqliteStore, WhatAnEarlierProgramWroteIsEverybodysUntilItIsRead) {
     EXPECT_EQ(store->ListOf("us", std::nullopt, 10).value(), std::vector<PlanKey>{KeyOf("a")});
   }
   // The earlier program goes on with the file, and nothing of it is lost for the later one.
-  write("c", "us", false);
+  write("c", "us");
   const auto store = Opened();
   EXPECT_EQ(store->ListOf("us", std::nullopt, 10).value().size(), 2u);
   EXPECT_EQ(store->ListOf("them", std::nullopt, 10).value().size(), 2u);
   EXPECT_TRUE(Holds(store.get(), "c"));
   EXPECT_EQ(store->ListOf("them", std::nullopt, 10).value(), std::vector<PlanKey>{KeyOf("b")});
+}
+
+// With a program before tenants, and one before times.
+TEST_F(EarlierProgram, WhatItWroteHasNoTimeAndLaterChangesHave) {
+  for (const char* const more : {"", kTenants}) {
+    for (const char* const end : {"", "-wal", "-shm"}) std::filesystem::remove(path_ + end);
+    Write("a", EntryChangedAt(500, "a"), absl::StrCat(kWithoutTenants, more));
+    const auto read = [this] {
+      const auto entry = Opened()->Get(KeyOf("a"), Access::kPeek);
+      return std::make_pair(entry ? entry->generation : 0, entry ? entry->updated_s : std::nullopt);
+    };
+    using Read = std::pair<int64_t, std::optional<int64_t>>;
+    EXPECT_EQ(read(), Read(1, std::nullopt));
+    ASSERT_TRUE(
+        Opened()->Replace(KeyOf("a"), 1, EntryChangedAt(1000, "a", 2), Durability::kRequired).ok());
+    EXPECT_EQ(read(), Read(2, 1000));
+    // It goes on with the file, and leaves the note beside the entry that it changes.
+    Write("a", EntryChangedAt(500, "a", 3));
+    EXPECT_EQ(read(), Read(3, std::nullopt));
+    ASSERT_TRUE(
+        Opened()->Replace(KeyOf("a"), 3, EntryChangedAt(2000, "a", 4), Durability::kRequired).ok());
+    EXPECT_EQ(read(), Read(4, 2000));
+    SqliteConnection beside = *SqliteConnection::Open(path_, std::chrono::seconds(1));
+    for (const char* const note : {"NULL", "7", "'4:x'", "zeroblob(9)"}) {
+      ASSERT_TRUE(beside.Execute(absl::StrCat("UPDATE entries SET update_note = ", note)).ok());
+      EXPECT_EQ(read(), Read(4, std::nullopt)) << note;
+    }
+  }
+  EXPECT_EQ(metrics_.cache_failures[static_cast<size_t>(CacheFailure::kCorrupt)], 0);
 }
 
 TEST_F(SqliteStore, APageOfATenantTouchesItsPartOfAnIndexAlone) {
