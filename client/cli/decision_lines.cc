@@ -13,7 +13,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "client/cli/files.h"
-#include "client/cli/plan_key_text.h"
 #include "solvers/model/field_error.h"
 
 namespace stowage {
@@ -38,10 +37,10 @@ absl::Status LineTooLarge(const DecisionFile& file, const DecisionLine& line, in
                           const std::string& server) {
   const std::vector<absl::string_view> words = absl::StrSplit(line.text, ' ');
   const absl::string_view digest = words.size() > 1 ? words[1] : words[0];
-  return absl::InvalidArgumentError(absl::StrCat(
-      file.path, ": line ", line.number, ", key ", digest.substr(0, kShownDigits), ": takes ",
-      MessageBytes(line), " bytes of a message, more than the ", limit_bytes, " that ", server,
-      " takes: raise --max_message_bytes of stowaged; nothing was sent"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(file.path, ": line ", line.number, ", key ", digest, ": takes ",
+                   MessageBytes(line), " bytes of a message, more than the ", limit_bytes, " that ",
+                   server, " takes: raise --max_message_bytes of stowaged; nothing was sent"));
 }
 
 // The index of "decisions[3]", or of a part of it.

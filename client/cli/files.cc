@@ -1,14 +1,18 @@
 #include "client/cli/files.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace stowage {
 namespace {
@@ -16,6 +20,41 @@ namespace {
 absl::Status FileError(const std::string& path, const char* verb) {
   return absl::InvalidArgumentError(
       absl::StrCat("cannot ", verb, " ", path, ": ", std::strerror(errno)));
+}
+
+// errno says why not.
+bool WriteAll(int fd, absl::string_view content) {
+  while (!content.empty()) {
+    const ssize_t some = write(fd, content.data(), content.size());
+    if (some < 0 && errno == EINTR) continue;
+    if (some <= 0) return false;
+    content.remove_prefix(static_cast<size_t>(some));
+  }
+  return true;
+}
+
+// Whether it is a link to nothing; errno says so.
+bool LeadsNowhere(const std::string& path) {
+  struct stat link = {};
+  const bool leads_nowhere =
+      lstat(path.c_str(), &link) == 0 && S_ISLNK(link.st_mode) && stat(path.c_str(), &link) != 0;
+  if (leads_nowhere) errno = ENOENT;
+  return leads_nowhere;
+}
+
+// Mode and, where this may be done, owner of what was there.
+bool GiveTo(int fd, const struct stat& before) {
+  if (fchown(fd, before.st_uid, before.st_gid) != 0 && errno != EPERM) return false;
+  return fchmod(fd, before.st_mode & 0777) == 0;
+}
+
+// So that a name in it is there after a power cut. Where that cannot be done the file itself is whole all the same.
+void SyncFolderOf(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const int fd = open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  fsync(fd);
+  close(fd);
 }
 
 }  // namespace
@@ -42,27 +81,43 @@ absl::Status WriteFile(const std::string& path, const std::string& content) {
 }
 
 absl::Status ReplaceFile(const std::string& path, const std::string& content) {
-  namespace fs = std::filesystem;
+  struct stat before = {};
+  const bool exists = stat(path.c_str(), &before) == 0;
+  if (exists && !S_ISREG(before.st_mode)) return WriteFile(path, content);
+  if (!exists && LeadsNowhere(path)) return FileError(path, "write");
   std::error_code error;
-  const fs::file_status before = fs::status(path, error);
-  const bool exists = fs::exists(before);
-  if (exists && !fs::is_regular_file(before)) return WriteFile(path, content);
-  error.clear();
   // A link goes on leading to its file.
-  const fs::path file = exists ? fs::canonical(path, error) : fs::path(path);
-  const std::string unfinished = absl::StrCat(file.string(), ".", getpid(), ".unfinished");
-  absl::Status status = WriteFile(unfinished, content);
-  if (status.ok() && exists && !error) fs::permissions(unfinished, before.permissions(), error);
-  if (status.ok() && !error) fs::rename(unfinished, file, error);
-  if (status.ok() && !error) return status;
-  std::error_code ignored;
-  fs::remove(unfinished, ignored);
-  if (!status.ok()) return status;
-  return absl::InvalidArgumentError(absl::StrCat("cannot write ", path, ": ", error.message()));
+  const std::string file = exists ? std::filesystem::canonical(path, error).string() : path;
+  if (error) {
+    errno = error.value();
+    return FileError(path, "write");
+  }
+  std::string unfinished = absl::StrCat(file, ".XXXXXX");
+  const int fd = mkostemp(unfinished.data(), O_CLOEXEC);  // with mode 0600
+  if (fd < 0) return FileError(path, "write");
+  bool written = WriteAll(fd, content) && fsync(fd) == 0;
+  if (written && exists) written = GiveTo(fd, before);
+  int why = errno;
+  if (close(fd) != 0 && written) {
+    written = false;
+    why = errno;
+  }
+  if (written && rename(unfinished.c_str(), file.c_str()) != 0) {
+    written = false;
+    why = errno;
+  }
+  if (!written) {
+    unlink(unfinished.c_str());
+    errno = why;
+    return FileError(path, "write");
+  }
+  SyncFolderOf(file);
+  return absl::OkStatus();
 }
 
 absl::Status CheckWritable(const std::string& path) {
   if (path.empty()) return absl::OkStatus();
+  if (LeadsNowhere(path)) return FileError(path, "write");
   std::error_code error;
   const std::filesystem::file_status before = std::filesystem::status(path, error);
   // Who reads a pipe would take this for the end.

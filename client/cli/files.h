@@ -13,8 +13,8 @@ namespace stowage {
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 absl::Status WriteFile(const std::string& path, const std::string& content);
 
-// The same, whole or not at all: what was there before stays until all is written, beside it. What is no file, such as a pipe,
-// is written to as it stands.
+// The same, whole or not at all, also in a power cut: what was there before stays until all is written, beside it. A file that
+// was not there is for its owner alone (mode 0600). What is no file, such as a pipe, is written to as it stands.
 absl::Status ReplaceFile(const std::string& path, const std::string& content);
 
 // Before work whose result is to be written there: OK, or what WriteFile would say. Leaves nothing there. OK for no

@@ -32,7 +32,7 @@ absl::StatusOr<ServerSession> OpenServerSession() {
   const GrpcOptions server = ServerFromFlags();
   if (server.address.empty()) {
     return FieldError("--server", "\"\"",
-                      "must name a stowaged: plans that are made in this process are kept nowhere");
+                      "must name a stowaged: this process keeps neither plans nor decisions");
   }
   absl::StatusOr<CallOptions> call = CallOptionsFromFlags();
   if (!call.ok()) return call.status();

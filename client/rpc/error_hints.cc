@@ -39,7 +39,10 @@ std::string SentWords(const GrpcOptions& options) {
 }  // namespace
 
 absl::Status Explain(const absl::Status& status, const GrpcOptions& options) {
-  if (absl::IsUnavailable(status)) return Append(status, AwayWords(options));
+  // What a server says by name it says itself: it is there.
+  if (absl::IsUnavailable(status) && GetReason(status).empty()) {
+    return Append(status, AwayWords(options));
+  }
   if (absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status)) {
     return Append(status, SentWords(options));
   }

@@ -39,13 +39,14 @@ bool InRange(const ListedPlan& plan) {
          IsRatio(plan.time_ratio) && IsRatio(plan.peak_ratio);
 }
 
-// Nothing where it cannot be.
-std::optional<std::chrono::system_clock::time_point> TimeOf(
-    const google::protobuf::Timestamp& time) {
+// False: it cannot be.
+bool ReadTime(const google::protobuf::Timestamp& time,
+              std::optional<std::chrono::system_clock::time_point>* read) {
   // More would be past the end of a clock of nanoseconds.
   constexpr int64_t kLatest = int64_t{1} << 33;
-  if (time.seconds() < 0 || time.seconds() > kLatest) return std::nullopt;
-  return std::chrono::system_clock::time_point(std::chrono::seconds(time.seconds()));
+  if (time.seconds() < 0 || time.seconds() > kLatest) return false;
+  *read = std::chrono::system_clock::time_point(std::chrono::seconds(time.seconds()));
+  return true;
 }
 
 absl::StatusOr<ListedPlan> ReadSummary(const v1::PlanSummary& message) {
@@ -70,10 +71,9 @@ absl::StatusOr<ListedPlan> ReadSummary(const v1::PlanSummary& message) {
   plan.peak_ratio = message.measured_peak_ratio();
   plan.tenant = message.tenant();
   plan.etag = message.etag();
-  if (message.has_create_time()) plan.created = TimeOf(message.create_time());
-  if (message.has_update_time()) plan.updated = TimeOf(message.update_time());
-  const bool times = plan.created.has_value() == message.has_create_time() &&
-                     plan.updated.has_value() == message.has_update_time();
+  const bool times =
+      (!message.has_create_time() || ReadTime(message.create_time(), &plan.created)) &&
+      (!message.has_update_time() || ReadTime(message.update_time(), &plan.updated));
   if (!times) return BrokenContract("a time that cannot be");
   if (!InRange(plan)) return BrokenContract("figures of a listed plan that cannot be");
   return plan;

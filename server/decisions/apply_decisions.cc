@@ -161,13 +161,15 @@ std::shared_ptr<const PlanEntry> ApplyDecisions(const KeyDecisions& decisions,
     if (decision.kind == DecisionKind::kFreeze) ApplyFreeze(decision, &applied);
     if (decision.kind == DecisionKind::kBudget) ApplyBudget(decision, &applied);
   }
-  const bool of_edition = there && entry->edition == decisions.edition;
-  if (of_edition && IsAsBefore(applied, *entry)) return entry;
-  // The decision is the last change where the tiers have not taken it, or have lost the entry. What
-  // came after it in an entry without a time, nobody knows.
-  const int64_t decided_s = DecidedAt(decisions);
-  if (!there) applied.updated_s = decided_s;
-  if (applied.updated_s) applied.updated_s = std::max(*applied.updated_s, decided_s);
+  const bool taken = there && IsAsBefore(applied, *entry);
+  if (taken && entry->edition == decisions.edition) return entry;
+  if (!taken) {
+    // The decision is the last change: the tiers have not taken it, or have lost the entry. What came
+    // after it in an entry without a time, nobody knows.
+    const int64_t decided_s = DecidedAt(decisions);
+    if (!there) applied.updated_s = decided_s;
+    if (applied.updated_s) applied.updated_s = std::max(*applied.updated_s, decided_s);
+  }
   applied.edition = decisions.edition;
   return std::make_shared<const PlanEntry>(std::move(applied));
 }

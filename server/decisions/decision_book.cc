@@ -43,6 +43,11 @@ std::vector<Decision> LackingIn(const std::vector<Decision>& shared, const KeyDe
   return lacking;
 }
 
+absl::Status UnreadableError(const PlanKey& key) {
+  return absl::UnavailableError(absl::StrCat("what was decided about ", key.digest.ToHex(),
+                                             " is shared, but the latest of it cannot be read"));
+}
+
 std::vector<Decision> AllOf(const KeyDecisions& known) { return LackingIn({}, known); }
 
 }  // namespace
@@ -52,9 +57,12 @@ absl::StatusOr<std::unique_ptr<DecisionBook>> DecisionBook::Open(
     ServerMetrics* metrics, std::optional<std::chrono::nanoseconds> upkeep) {
   const absl::StatusOr<std::vector<KeyedDecision>> all = own->Load();
   if (!all.ok()) return all.status();
-  std::unique_ptr<DecisionBook> book(new DecisionBook(std::move(own), std::move(shared), metrics));
+  constexpr int kUpkeepsUntilSettled = 3;
+  std::unique_ptr<DecisionBook> book(
+      new DecisionBook(std::move(own), std::move(shared), metrics,
+                       kUpkeepsUntilSettled * upkeep.value_or(std::chrono::nanoseconds(0))));
   {
-    std::lock_guard<std::mutex> writing(book->write_mutex_);
+    Writing writing(book->write_mutex_);
     for (const auto& [key, decision] : *all) book->Install(key, {decision});
   }
   if (upkeep && book->shared_) {
@@ -122,12 +130,12 @@ absl::Status DecisionBook::Write(const PlanKey& key, const std::vector<Decision>
 
 absl::Status DecisionBook::Decide(const PlanKey& key, uint64_t edition,
                                   std::vector<Decision> decisions) {
-  std::lock_guard<std::mutex> writing(write_mutex_);
+  Writing writing(write_mutex_);
   int64_t latest = 0;
   if (shared_) {
     const absl::StatusOr<std::vector<Decision>> heads = shared_->Heads(key);
     if (!heads.ok()) return heads.status();
-    Exchange(key, *heads).IgnoreError();
+    Exchange(key, *heads);
     for (const Decision& head : *heads) latest = std::max(latest, head.stamp);
   }
   const KeyDecisions known = Known(key);
@@ -177,67 +185,65 @@ void DecisionBook::Compare(const PlanKey& key) {
   if (!heads.ok()) return;
   const KeyDecisions known = Known(key);
   if (NewsIn(*heads, known).empty() && LackingIn(*heads, known).empty()) return;
-  std::lock_guard<std::mutex> writing(write_mutex_);
-  Exchange(key, *heads).IgnoreError();
+  Writing writing(write_mutex_);
+  Exchange(key, *heads);
 }
 
-absl::Status DecisionBook::Exchange(const PlanKey& key, const std::vector<Decision>& heads) {
-  absl::Status learned = LearnNews(key, heads);
-  absl::Status told = TellLacking(key, heads);
-  return learned.ok() ? told : learned;
-}
-
-absl::Status DecisionBook::LearnNews(const PlanKey& key, const std::vector<Decision>& heads) {
-  const std::vector<DecisionId> news = NewsIn(heads, Known(key));
-  if (news.empty()) return absl::OkStatus();
-  const absl::StatusOr<std::vector<Decision>> read = shared_->Read(key, news);
-  if (!read.ok()) return read.status();
-  Learn(key, *read);
-  if (NewsIn(heads, Known(key)).empty()) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("what was decided about ", key.digest.ToHex(),
-                                             " is shared, but some of it cannot be read"));
-}
-
-absl::Status DecisionBook::TellLacking(const PlanKey& key, const std::vector<Decision>& heads) {
+void DecisionBook::Exchange(const PlanKey& key, const std::vector<Decision>& heads) {
+  LearnNews(key, heads);
   const std::vector<Decision> lacking = LackingIn(heads, Known(key));
-  return lacking.empty() ? absl::OkStatus() : shared_->Tell(key, lacking);
+  if (!lacking.empty()) shared_->Tell(key, lacking).IgnoreError();
 }
 
-absl::StatusOr<std::vector<Decision>> DecisionBook::Compared(const PlanKey& key) {
-  if (!shared_) return AllOf(Known(key));
-  const absl::StatusOr<std::vector<Decision>> heads = shared_->Heads(key);
-  if (!heads.ok()) return heads.status();
-  if (!NewsIn(*heads, Known(key)).empty()) {
-    std::lock_guard<std::mutex> writing(write_mutex_);
-    if (absl::Status learned = LearnNews(key, *heads); !learned.ok()) return learned;
+void DecisionBook::LearnNews(const PlanKey& key, const std::vector<Decision>& heads) {
+  const std::vector<DecisionId> news = NewsIn(heads, Known(key));
+  if (!news.empty()) Learn(key, shared_->Read(key, news).value_or(std::vector<Decision>()));
+}
+
+absl::StatusOr<std::vector<Decision>> DecisionBook::Gathered(const PlanKey& key) const {
+  KeyDecisions known = Known(key);
+  if (shared_) {
+    const absl::StatusOr<SharedDecisions::AllOfKey> shared = shared_->ReadAll(key);
+    if (!shared.ok()) return shared.status();
+    for (const Decision& decision : shared->read) known.Add(decision);
+    // What this server has as well is no loss.
+    if (!NewsIn(shared->unreadable, known).empty()) return UnreadableError(key);
   }
-  return AllOf(Known(key));
+  return AllOf(known);
+}
+
+absl::Status DecisionBook::CatchUp(const PlanKey& key) {
+  const auto behind = unwritten_.find(key);
+  if (behind == unwritten_.end()) return absl::OkStatus();
+  absl::Status written = Write(key, AllOf(Known(key)));
+  if (written.ok()) unwritten_.erase(behind);
+  return written;
 }
 
 absl::StatusOr<std::vector<Decision>> DecisionBook::Take(const PlanKey& key,
                                                          const std::vector<Decision>& decisions) {
-  std::lock_guard<std::mutex> writing(write_mutex_);
+  std::vector<Decision> heads;
   if (shared_) {
-    const absl::StatusOr<std::vector<Decision>> heads = shared_->Heads(key);
-    if (!heads.ok()) return heads.status();
-    if (absl::Status exchanged = Exchange(key, *heads); !exchanged.ok()) return exchanged;
+    absl::StatusOr<std::vector<Decision>> told = shared_->Heads(key);
+    if (!told.ok()) return told.status();
+    heads = *std::move(told);
   }
-  std::vector<Decision> taken;
-  KeyDecisions known = Known(key);
-  for (const Decision& decision : decisions) {
-    if (!known.IsNews(decision)) continue;
-    known.Add(decision);
-    taken.push_back(decision);
+  Writing writing(write_mutex_);
+  if (shared_) LearnNews(key, heads);
+  if (absl::Status caught_up = CatchUp(key); !caught_up.ok()) return caught_up;
+  KeyDecisions after = Known(key);
+  for (const Decision& decision : decisions) after.Add(decision);
+  const std::vector<Decision> taken = LackingIn(AllOf(Known(key)), after);
+  if (!taken.empty()) {
+    if (absl::Status written = Write(key, taken); !written.ok()) return written;
+    Install(key, taken);
+    DropWhatIsOver(key, taken);
   }
-  if (taken.empty()) return taken;
-  if (absl::Status written = Write(key, taken); !written.ok()) return written;
-  Install(key, taken);
-  DropWhatIsOver(key, taken);
-  // What cannot be told now is told when the key is compared the next time: by who repeats this, for one.
-  if (shared_) {
-    if (absl::Status told = shared_->Tell(key, taken); !told.ok()) return told;
-  }
-  return taken;
+  if (!shared_) return taken;
+  // All that counts: a record there that cannot be read gives way to one that is no older.
+  if (absl::Status told = shared_->Tell(key, AllOf(after)); !told.ok()) return told;
+  if (NewsIn(heads, Known(key)).empty()) return taken;
+  return UnreadableError(key);
 }
 
 void DecisionBook::Learn(const PlanKey& key, const std::vector<Decision>& decisions) {
@@ -248,7 +254,7 @@ void DecisionBook::Learn(const PlanKey& key, const std::vector<Decision>& decisi
 }
 
 void DecisionBook::WriteUnwritten() {
-  std::lock_guard<std::mutex> writing(write_mutex_);
+  Writing writing(write_mutex_);
   for (auto it = unwritten_.begin(); it != unwritten_.end();) {
     if (!Write(*it, AllOf(Known(*it))).ok()) return;
     it = unwritten_.erase(it);
@@ -266,8 +272,10 @@ absl::StatusOr<std::vector<PlanKey>> DecisionBook::Keys(const std::optional<Plan
                                                         size_t limit, const StopToken& stop) const {
   std::vector<PlanKey> keys = KnownKeys();
   if (shared_) {
+    if (absl::Status complete = CheckComplete(); !complete.ok()) return complete;
     const absl::StatusOr<std::vector<PlanKey>> shared = shared_->Keys(after, limit, stop);
     if (!shared.ok()) return shared.status();
+    if (absl::Status complete = CheckComplete(); !complete.ok()) return complete;
     keys.insert(keys.end(), shared->begin(), shared->end());
   }
   const auto is_before = [&after](const PlanKey& key) { return after && !(*after < key); };
@@ -292,11 +300,21 @@ bool DecisionBook::TellAll() {
   });
 }
 
+absl::Status DecisionBook::CheckComplete() const {
+  if (!shared_) return absl::OkStatus();
+  const std::chrono::nanoseconds told_at(told_all_at_ns_);
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  if (told_at.count() > 0 && now - told_at >= settles_) return shared_->CheckHasAll();
+  return absl::UnavailableError(
+      "servers tell each other what was decided, since this one has begun or what they share was "
+      "lost: ask again in some seconds");
+}
+
 void DecisionBook::Upkeep() {
   WriteUnwritten();
   if (!shared_) return;
   std::lock_guard<std::mutex> upkeep(upkeep_mutex_);
-  if (told_all_) {
+  if (told_all_at_ns_ > 0) {
     const absl::StatusOr<bool> marked = shared_->IsMarked();
     if (!marked.ok()) return;
     if (*marked) {
@@ -309,7 +327,11 @@ void DecisionBook::Upkeep() {
       return;
     }
   }
-  told_all_ = TellAll();
+  // Nobody takes it for settled while it is told again: the mark is there before all else is.
+  told_all_at_ns_ = 0;
+  if (!TellAll()) return;
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  told_all_at_ns_ = std::chrono::nanoseconds(now).count();
 }
 
 std::vector<PlanKey> DecisionBook::Held(const std::optional<std::string>& tenant,

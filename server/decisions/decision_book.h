@@ -54,14 +54,20 @@ class DecisionBook {
   void Compare(const PlanKey& key);
 
   // At most `limit` keys, rising, of those after `after` that something was decided about, as far as this server and what
-  // servers share know. Not OK: these cannot say, or `stop` said so first. O(keys), and SharedDecisions::Keys.
+  // servers share know. UNAVAILABLE: these cannot say, or may lack some still, since they were lost, or this server has begun, less
+  // than three upkeeps ago. CANCELLED: nobody waits any more. O(keys), and SharedDecisions::Keys.
   absl::StatusOr<std::vector<PlanKey>> Keys(const std::optional<PlanKey>& after, size_t limit,
                                             const StopToken& stop) const;
 
-  // All that is known of the key once it was compared. UNAVAILABLE: what servers share cannot say, or has what cannot be read.
-  absl::StatusOr<std::vector<Decision>> Compared(const PlanKey& key);
+  // Whether all that was decided is to be found by Keys and Gathered: else they may have left something out since it was asked last.
+  // UNAVAILABLE as of Keys.
+  absl::Status CheckComplete() const;
 
-  // Takes decisions about the key as if another server had told them. Those of them that counted, later than what there was.
+  // All that counts of what this server and what servers share know of the key. UNAVAILABLE: these cannot say, or some of it cannot be
+  // read. Changes nothing.
+  absl::StatusOr<std::vector<Decision>> Gathered(const PlanKey& key) const;
+
+  // Takes decisions about the key as if another server had told them. Those that count now and did not before.
   // OK: the server's own store and what servers share have them, or later ones. UNAVAILABLE: some may count; to be repeated.
   absl::StatusOr<std::vector<Decision>> Take(const PlanKey& key,
                                              const std::vector<Decision>& decisions);
@@ -78,17 +84,40 @@ class DecisionBook {
                             const std::optional<PlanKey>& after, size_t limit) const;
 
  private:
+  // Whoever asks for it first has it first: an import, which takes it again and again, keeps no decision waiting.
+  class TurnMutex {
+   public:
+    void lock() {
+      std::unique_lock<std::mutex> lock(mutex_);
+      const uint64_t turn = next_++;
+      changed_.wait(lock, [this, turn] { return now_ == turn; });
+    }
+    void unlock() {
+      {
+        std::lock_guard<std::mutex> lock(mutex_);
+        ++now_;
+      }
+      changed_.notify_all();
+    }
+
+   private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    uint64_t next_ = 0, now_ = 0;
+  };
+  using Writing = std::lock_guard<TurnMutex>;
+
   DecisionBook(std::unique_ptr<DecisionStore> own, std::unique_ptr<SharedDecisions> shared,
-               ServerMetrics* metrics)
-      : own_(std::move(own)), shared_(std::move(shared)), metrics_(metrics) {}
+               ServerMetrics* metrics, std::chrono::nanoseconds settles)
+      : own_(std::move(own)), shared_(std::move(shared)), metrics_(metrics), settles_(settles) {}
 
   void Run(std::chrono::nanoseconds pause);
   KeyDecisions Known(const PlanKey& key) const;
   // Those with write_mutex_ held:
-  // All that the two lacked is on both sides, or an error says which of it is not. What can be done is done.
-  absl::Status Exchange(const PlanKey& key, const std::vector<Decision>& heads);
-  absl::Status LearnNews(const PlanKey& key, const std::vector<Decision>& heads);
-  absl::Status TellLacking(const PlanKey& key, const std::vector<Decision>& heads);
+  void Exchange(const PlanKey& key, const std::vector<Decision>& heads);
+  void LearnNews(const PlanKey& key, const std::vector<Decision>& heads);
+  // Nothing of the key is learned and not in own_.
+  absl::Status CatchUp(const PlanKey& key);
   void Learn(const PlanKey& key, const std::vector<Decision>& decisions);
   void Install(const PlanKey& key, const std::vector<Decision>& decisions);
   absl::Status Write(const PlanKey& key, const std::vector<Decision>& decisions);
@@ -102,9 +131,13 @@ class DecisionBook {
   const std::unique_ptr<DecisionStore> own_;
   const std::unique_ptr<SharedDecisions> shared_;
   ServerMetrics* const metrics_;
+  // After all was told, how long until the others have told what they know, too.
+  const std::chrono::nanoseconds settles_;
+  // When all was told that had been lost; 0: it was not. Of the steady clock, in nanoseconds.
+  std::atomic<int64_t> told_all_at_ns_{0};
 
   // One change at a time, from what is known to what is written. Before mutex_.
-  std::mutex write_mutex_;
+  TurnMutex write_mutex_;
   std::set<PlanKey> unwritten_;  // learned, but not in own_
 
   mutable std::shared_mutex mutex_;
@@ -115,7 +148,6 @@ class DecisionBook {
   std::map<std::string, std::set<PlanKey>> held_of_tenants_;  // a key is one tenant's for ever
 
   std::mutex upkeep_mutex_;
-  bool told_all_ = false;
   int upkeeps_ = 0;  // since all keys were looked at
 
   std::mutex stop_mutex_;

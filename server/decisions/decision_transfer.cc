@@ -23,18 +23,15 @@ absl::Status LineError(int number, absl::string_view rule) {
   return absl::InvalidArgumentError(absl::StrCat("line ", number, ": ", rule));
 }
 
-// The time of a stamp, in microseconds (decision.h).
-constexpr int64_t kStampsPerMicrosecond = 1024;
-
 absl::Status CheckCanBe(const Decision& decision) {
   const auto latest = std::chrono::system_clock::now().time_since_epoch() + kMostAhead;
   const auto latest_us = std::chrono::duration_cast<std::chrono::microseconds>(latest).count();
   if (decision.stamp / kStampsPerMicrosecond > latest_us) {
     return absl::InvalidArgumentError(
-        "the decision is of a time that is 30 days ahead: one of the clocks is wrong");
+        "must be of a time at most 30 days ahead of the server's clock");
   }
   if (decision.kept && decision.kept->generation != decision.generation) {
-    return absl::InvalidArgumentError("the decision keeps an entry of another generation");
+    return absl::InvalidArgumentError("must keep an entry of its own generation");
   }
   return absl::OkStatus();
 }

@@ -22,7 +22,7 @@ namespace stowage {
 std::string DecisionToLine(const KeyedDecision& decision);
 
 // INVALID_ARGUMENT: it is no such line, nor can it have been one: what a decision keeps is of another generation than the decision, or
-// its stamp is kMostAhead later than the clock. (Nothing that is decided later would count before that time has come.)
+// its stamp is kMostAhead later than the clock. (What is decided before that time by servers that do not know it would not count.)
 // Takes any text. O(bytes).
 inline constexpr std::chrono::hours kMostAhead{24 * 30};
 absl::StatusOr<KeyedDecision> DecisionFromLine(absl::string_view line);

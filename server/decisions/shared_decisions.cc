@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <iterator>
 #include <optional>
 #include <random>
-#include <set>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "server/entries/entry_codec.h"
+#include "server/store/redis_scan.h"
 
 namespace stowage {
 namespace {
@@ -50,7 +50,7 @@ return 1
 constexpr char kMarkLivesMs[] = "3600000";
 
 // A server that is broken may never come to an end.
-constexpr std::chrono::seconds kLongestWalk{60};
+constexpr std::chrono::seconds kLongestWalk{20};
 
 std::string FieldOf(const DecisionId& id) {
   return absl::StrCat(static_cast<int>(id.first), ":", id.second);
@@ -136,11 +136,7 @@ absl::StatusOr<std::vector<Decision>> RedisDecisions::Read(const PlanKey& key,
   for (size_t i = 0; i < reply->list.size() && i < ids.size(); ++i) {
     const RedisReply& value = reply->list[i];
     if (value.text.size() < kHeadDigits) continue;
-    const absl::StatusOr<std::string> opened =
-        OpenUnder(entry_keys_.get(), NameOf(key, FieldOf(ids[i])), value.text);
-    absl::StatusOr<Decision> decision =
-        opened.ok() ? DecodeDecision(key, opened->substr(std::min(opened->size(), kHeadDigits)))
-                    : opened.status();
+    absl::StatusOr<Decision> decision = Decoded(key, FieldOf(ids[i]), value.text);
     if (decision.ok()) {
       read.push_back(*std::move(decision));
     } else {
@@ -148,6 +144,43 @@ absl::StatusOr<std::vector<Decision>> RedisDecisions::Read(const PlanKey& key,
     }
   }
   return read;
+}
+
+absl::StatusOr<Decision> RedisDecisions::Decoded(const PlanKey& key, const std::string& field,
+                                                 const std::string& value) const {
+  const absl::StatusOr<std::string> opened =
+      OpenUnder(entry_keys_.get(), NameOf(key, field), value);
+  if (!opened.ok()) return opened.status();
+  absl::StatusOr<Decision> decision =
+      DecodeDecision(key, opened->substr(std::min(opened->size(), kHeadDigits)));
+  const bool is_other = decision.ok() && FieldOf(IdOf(*decision)) != field;
+  return is_other ? absl::DataLossError("it is another decision about the key") : decision;
+}
+
+absl::StatusOr<SharedDecisions::AllOfKey> RedisDecisions::ReadAll(const PlanKey& key) {
+  const std::string name = keys_.Decisions(key);
+  const auto unavailable = [&name](absl::string_view field, absl::string_view why) {
+    return absl::UnavailableError(
+        absl::StrCat(name, " ", absl::CHexEscape(field), " in Redis cannot be read: ", why));
+  };
+  const absl::StatusOr<RedisReply> fields = Run({"HKEYS", name});
+  if (!fields.ok()) return unavailable("", fields.status().message());
+  AllOfKey all;
+  for (const RedisReply& field : fields->list) {
+    const absl::StatusOr<RedisReply> value = Run({"HGET", name, field.text});
+    if (!value.ok()) return unavailable(field.text, value.status().message());
+    if (value->kind == RedisReply::Kind::kNothing) return unavailable(field.text, "it has gone");
+    absl::StatusOr<Decision> decision = Decoded(key, field.text, value->text);
+    if (decision.ok()) {
+      all.read.push_back(*std::move(decision));
+      continue;
+    }
+    metrics_->CacheFailed(CacheTier::kRedis, FailureOf(decision.status()));
+    const auto head = HeadOf(field.text, value->text.substr(0, kHeadDigits));
+    if (!head) return unavailable(field.text, decision.status().message());
+    all.unreadable.push_back(*head);
+  }
+  return all;
 }
 
 absl::Status RedisDecisions::Tell(const PlanKey& key, const std::vector<Decision>& decisions) {
@@ -163,9 +196,13 @@ absl::Status RedisDecisions::Tell(const PlanKey& key, const std::vector<Decision
   return Run(command).status();
 }
 
-absl::Status RedisDecisions::CheckHasAll(int part) {
+absl::Status RedisDecisions::CheckPart(int part) {
   const std::string name = keys_.DecisionMark(name_, part);
-  if (absl::Status asked = Run({"EXISTS", name}).status(); !asked.ok()) return asked;
+  const absl::StatusOr<RedisReply> mark = Run({"EXISTS", name});
+  if (!mark.ok()) return mark.status();
+  if (mark->integer != 1 || failovers_ != redis_->failovers()) {
+    return absl::UnavailableError("what servers share was lost, and is told again");
+  }
   if (!redis_->is_cluster()) return absl::OkStatus();
   const absl::StatusOr<RedisReply> nodes = Answered(redis_->RunAt(name, {{"CLUSTER", "NODES"}}));
   if (!nodes.ok()) return nodes.status();
@@ -174,66 +211,48 @@ absl::Status RedisDecisions::CheckHasAll(int part) {
   return absl::UnavailableError("slots of the Redis cluster are being moved");
 }
 
-// One look at all keys.
-struct RedisDecisions::Walking {
-  const std::optional<PlanKey>& after;
-  size_t limit;
-  const StopToken& stop;
-  std::chrono::steady_clock::time_point deadline;
-  std::set<PlanKey> least;
-
-  void Found(const PlanKey& key) {
-    if (after && !(*after < key)) return;
-    least.insert(key);
-    if (least.size() > limit) least.erase(std::prev(least.end()));
-  }
-};
-
-absl::Status RedisDecisions::Walk(int part, Walking* walking) {
-  const std::string name = keys_.DecisionMark(name_, part);
-  std::string cursor = "0";
-  do {
-    if (walking->stop.stop_requested()) return absl::CancelledError("nobody waits for the keys");
-    if (std::chrono::steady_clock::now() > walking->deadline) {
-      return absl::UnavailableError("Redis does not come to the end of its keys");
-    }
-    const absl::StatusOr<RedisReply> page = Answered(redis_->RunAt(
-        name, {{"SCAN", cursor, "MATCH", keys_.DecisionsPattern(part), "COUNT", "1000"}}));
-    if (!page.ok()) return page.status();
-    if (page->kind != RedisReply::Kind::kList || page->list.size() != 2) {
-      return absl::UnavailableError("Redis sends no page of keys");
-    }
-    cursor = page->list[0].text;
-    for (const RedisReply& found : page->list[1].list) {
-      if (const auto key = keys_.ParseDecisions(found.text)) walking->Found(*key);
-    }
-  } while (cursor != "0");
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::vector<PlanKey>> RedisDecisions::Keys(const std::optional<PlanKey>& after,
                                                           size_t limit, const StopToken& stop) {
-  const int64_t failovers = redis_->failovers();
-  Walking walking{after, limit, stop, std::chrono::steady_clock::now() + kLongestWalk, {}};
+  const auto deadline = std::chrono::steady_clock::now() + kLongestWalk;
+  LeastKeys least(after, limit);
+  const auto page = [&](const std::vector<RedisReply>& names) {
+    for (const RedisReply& name : names) {
+      if (const auto key = keys_.ParseDecisions(name.text)) least.Add(*key);
+    }
+    if (stop.stop_requested()) return absl::CancelledError("nobody waits for the keys");
+    if (std::chrono::steady_clock::now() < deadline) return absl::OkStatus();
+    return absl::UnavailableError("Redis does not come to the end of its keys");
+  };
   for (int part = 0; part < keys_.parts(); ++part) {
-    absl::Status walked = CheckHasAll(part);
-    if (walked.ok()) walked = Walk(part, &walking);
-    if (walked.ok()) walked = CheckHasAll(part);
-    if (!walked.ok()) return walked;
+    absl::Status walked = CheckPart(part);
+    const std::string name = keys_.DecisionMark(name_, part);
+    if (walked.ok()) walked = ScanAt(name, keys_.DecisionsPattern(part), redis_.get(), page);
+    if (walked.ok()) walked = CheckPart(part);
+    if (walked.ok()) continue;
+    if (absl::IsCancelled(walked)) return walked;
+    metrics_->CacheFailed(CacheTier::kRedis, CacheFailure::kUnavailable);
+    return absl::UnavailableError(walked.message());
   }
-  if (redis_->failovers() != failovers) {
-    return absl::UnavailableError("another Redis has the keys since they were walked");
-  }
-  return std::vector<PlanKey>(walking.least.begin(), walking.least.end());
+  return least.keys();
 }
 
 absl::Status RedisDecisions::Mark() {
   failovers_ = redis_->failovers();
-  sealed_ = SealUnder(entry_keys_.get(), "mark", "");
+  {
+    std::lock_guard<std::mutex> lock(mark_mutex_);
+    sealed_ = SealUnder(entry_keys_.get(), "mark", "");
+  }
   for (int part = 0; part < keys_.parts(); ++part) {
     const absl::StatusOr<RedisReply> reply =
         Run({"SET", keys_.DecisionMark(name_, part), "1", "PX", kMarkLivesMs});
     if (!reply.ok()) return reply.status();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RedisDecisions::CheckHasAll() {
+  for (int part = 0; part < keys_.parts(); ++part) {
+    if (absl::Status has_all = CheckPart(part); !has_all.ok()) return has_all;
   }
   return absl::OkStatus();
 }
@@ -247,6 +266,7 @@ absl::StatusOr<bool> RedisDecisions::IsMarked() {
     if (!reply.ok()) return reply.status();
     marked = marked && reply->kind != RedisReply::Kind::kNothing;
   }
+  std::lock_guard<std::mutex> lock(mark_mutex_);
   return marked && failovers_ == redis_->failovers() &&
          sealed_ == SealUnder(entry_keys_.get(), "mark", "");
 }

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,13 +37,22 @@ class SharedDecisions {
   // Each counts there from now on, unless one for the same is later. Not OK: some may count.
   virtual absl::Status Tell(const PlanKey& key, const std::vector<Decision>& decisions) = 0;
 
+  // All about the key, whole. Not OK: as above, or there is something of which nobody knows what it is about.
+  struct AllOfKey {
+    std::vector<Decision> read;
+    std::vector<Decision> unreadable;  // what Heads says of them
+  };
+  virtual absl::StatusOr<AllOfKey> ReadAll(const PlanKey& key) = 0;
+
   // At most `limit` keys, rising, of those after `after` that something was told about. Looks at all there is: for a
-  // backup. Not OK: it cannot say which these are, or `stop` said so first.
+  // backup. Not OK: it cannot say which these are, as CheckHasAll, or nobody waits any more.
   virtual absl::StatusOr<std::vector<PlanKey>> Keys(const std::optional<PlanKey>& after,
                                                     size_t limit, const StopToken& stop) = 0;
 
   // Leaves a mark of this server, which goes when everything is lost.
   virtual absl::Status Mark() = 0;
+  // Fails unless the mark is there still, and all that was told after it. Writes nothing.
+  virtual absl::Status CheckHasAll() = 0;
   // Whether the mark is there still, nothing that was told after it may have been lost, and it would be told in the same way.
   virtual absl::StatusOr<bool> IsMarked() = 0;
 };
@@ -60,19 +70,23 @@ class RedisDecisions final : public SharedDecisions {
   absl::StatusOr<std::vector<Decision>> Read(const PlanKey& key,
                                              const std::vector<DecisionId>& ids) override;
   absl::Status Tell(const PlanKey& key, const std::vector<Decision>& decisions) override;
+  // A round trip for each of them, so that no reply is larger than one.
+  absl::StatusOr<AllOfKey> ReadAll(const PlanKey& key) override;
   // By SCAN. O(all keys of the Redis) round trips of a thousand keys; in a cluster of each server once for each part that
   // it has. Not while slots of a cluster are moved: a key that moves is found on neither side.
   absl::StatusOr<std::vector<PlanKey>> Keys(const std::optional<PlanKey>& after, size_t limit,
                                             const StopToken& stop) override;
   absl::Status Mark() override;
+  absl::Status CheckHasAll() override;
   absl::StatusOr<bool> IsMarked() override;
 
  private:
-  struct Walking;
-  // Adds those of a part to what is found.
-  absl::Status Walk(int part, Walking* walking);
-  // That the server which is asked about the part has all of it. A command with a key, too: what has moved is said then.
-  absl::Status CheckHasAll(int part);
+  // Fails unless the part's server has all its keys, the mark among them. Asks for a key, so that a part that has moved is
+  // noticed.
+  absl::Status CheckPart(int part);
+  // Of one field of the key's hash. DATA_LOSS, or UNIMPLEMENTED of another version.
+  absl::StatusOr<Decision> Decoded(const PlanKey& key, const std::string& field,
+                                   const std::string& value) const;
   absl::StatusOr<RedisReply> Run(const RedisCommand& command);
   // The one reply; failures are counted.
   absl::StatusOr<RedisReply> Answered(const absl::StatusOr<std::vector<RedisReply>>& replies);
@@ -88,6 +102,7 @@ class RedisDecisions final : public SharedDecisions {
   // Of Redis, by when the mark was made: a replica that became the primary may have the mark and
   // lack what was told last.
   std::atomic<int64_t> failovers_{0};
+  std::mutex mark_mutex_;
   std::string sealed_;  // the mark, under what was the first key then
 };
 

@@ -5,6 +5,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "server/entries/field_code.h"
 #include "server/entries/plan_code.h"
 #include "server/entries/problem_code.h"
@@ -76,6 +77,17 @@ void ReadFields(FieldReader* in, PlanEntry* entry) {
   CodeLabels(in, entry);
 }
 
+// The time in a note, where it is a note on this generation.
+std::optional<int64_t> UpdatedIn(absl::string_view note, int64_t generation) {
+  constexpr int64_t kLatest = int64_t{1} << 33;  // more would be past the end of some clocks
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(note, absl::MaxSplits(':', 1));
+  int64_t of = 0, seconds = 0;
+  const bool whole = absl::SimpleAtoi(parts.first, &of) && absl::SimpleAtoi(parts.second, &seconds);
+  if (!whole || of != generation || seconds < 0 || seconds > kLatest) return std::nullopt;
+  return seconds;
+}
+
 }  // namespace
 
 std::string EncodeEntry(const PlanEntry& entry) {
@@ -102,15 +114,6 @@ EntryStamp StampOf(const PlanEntry& entry) {
 
 std::string UpdateNoteOf(const PlanEntry& entry) {
   return entry.updated_s ? absl::StrCat(entry.generation, ":", *entry.updated_s) : "";
-}
-
-std::optional<int64_t> UpdatedIn(const std::string& note, int64_t generation) {
-  constexpr int64_t kLatest = int64_t{1} << 33;  // more would be past the end of some clocks
-  const std::pair<std::string, std::string> parts = absl::StrSplit(note, absl::MaxSplits(':', 1));
-  int64_t of = 0, seconds = 0;
-  const bool whole = absl::SimpleAtoi(parts.first, &of) && absl::SimpleAtoi(parts.second, &seconds);
-  if (!whole || of != generation || seconds < 0 || seconds > kLatest) return std::nullopt;
-  return seconds;
 }
 
 absl::StatusOr<std::shared_ptr<const PlanEntry>> DecodeEntry(const PlanKey& key, std::string bytes,

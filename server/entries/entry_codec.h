@@ -16,7 +16,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -58,10 +57,8 @@ EntryStamp StampOf(const PlanEntry& entry);
 // the entry's.
 std::string UpdateNoteOf(const PlanEntry& entry);
 
-// The time in a note, where it is a note on this generation. Takes any text.
-std::optional<int64_t> UpdatedIn(const std::string& note, int64_t generation);
-
-// The entry of `key`, last changed as `update_note` says. DATA_LOSS: cut, changed, of another key (its canonical bytes do not hash to
+// The entry of `key`, last changed as `update_note` says, which may be any text. DATA_LOSS: cut,
+// changed, of another key (its canonical bytes do not hash to
 // this one), or the evaluator refuses a plan of it. UNIMPLEMENTED: of another format version. Takes
 // any bytes, and memory in proportion to what is valid among them. O(entry).
 absl::StatusOr<std::shared_ptr<const PlanEntry>> DecodeEntry(const PlanKey& key, std::string bytes,

@@ -60,7 +60,7 @@ constexpr int64_t kUnitsSince = 1767225600;  // seconds since 1970 at the beginn
 
 int64_t SecondsNow() {
   const auto time = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::seconds>(time).count();
+  return std::max<int64_t>(std::chrono::duration_cast<std::chrono::seconds>(time).count(), 0);
 }
 
 // Never falls while the process lives, whatever is done to the clock.
@@ -122,8 +122,8 @@ Bytes ChargeOf(const Instance& costs) {
 }
 
 Bytes ChargeOf(const PlanEntry& entry) {
-  // List node, hash node, control block and allocator headers of one entry.
-  constexpr size_t kBookkeeping = 256;
+  // Nodes of a list, a hash table and two sets, control block and allocator headers of one entry.
+  constexpr size_t kBookkeeping = 384;
   size_t bytes = sizeof(PlanEntry) + kBookkeeping + entry.canonical.capacity();
   if (entry.reference) bytes += ChargeOf(entry.reference->problem());
   for (const StoredPlan& stored : entry.plans) bytes += sizeof(stored) + ChargeOf(*stored.plan);

@@ -26,6 +26,10 @@ std::string DroppedLine(int64_t lines) {
 
 }  // namespace
 
+std::string LoggedOutcome(const absl::Status& status) {
+  return status.ok() ? "ok" : status.ToString(absl::StatusToStringMode::kWithNoExtraData);
+}
+
 std::string ToJsonLine(const AuditEvent& event) {
   LogLine line(LogLevel::kInfo, event.action);
   AddText("request_id", event.request_id, &line);

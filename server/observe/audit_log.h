@@ -16,6 +16,7 @@
 #include <string>
 #include <thread>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/observe/rotating_file.h"
 #include "server/observe/server_metrics.h"
@@ -40,6 +41,9 @@ struct AuditEvent {
   // Of a cached plan: by somebody who may, done or refused; by what jobs report; by a re-solve.
   bool change = false;
 };
+
+// What an event says came of an action: "ok", or code and message.
+std::string LoggedOutcome(const absl::Status& status);
 
 // One line, with its end and the time (server/observe/log_line.h). Fields that are empty are left out.
 std::string ToJsonLine(const AuditEvent& event);

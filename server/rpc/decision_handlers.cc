@@ -42,20 +42,20 @@ class LineWriter {
   LineWriter(const RequestLimits& limits, const std::optional<PagePosition>& after,
              v1::ExportDecisionsResponse* response)
       : limits_(limits), response_(response), position_(after) {
-    constexpr int64_t kFraming = 256;  // the token's field
     bytes_left_ = static_cast<size_t>(std::max(limits.max_message_bytes, kFraming) - kFraming);
   }
 
-  // Those of the key that come after the position. False: one is to be on the next page. RESPONSE_TOO_LARGE: on none.
+  // Those of the key that come after the position; where some came before it, the deletion again: it may have been made since,
+  // and ends what the page before has shown. False: one is to be on the next page. RESPONSE_TOO_LARGE: on none.
   absl::StatusOr<bool> Add(const PlanKey& key, const std::vector<Decision>& decisions) {
     const std::optional<PagePosition> begun = position_;
     for (const Decision& decision : decisions) {
-      const bool is_shown =
+      const bool is_before =
           begun && begun->revision && begun->key == key && PlaceOf(decision) <= *begun->revision;
-      if (is_shown) continue;
-      const absl::StatusOr<bool> added = AddLine({key, decision});
+      if (is_before && decision.kind != DecisionKind::kDeletion) continue;
+      const absl::StatusOr<bool> added = AddLine({key, decision}, !is_before);
       if (!added.ok() || !*added) return added;
-      position_ = PagePosition{key, PlaceOf(decision)};
+      if (!is_before) position_ = PagePosition{key, PlaceOf(decision)};
     }
     position_ = PagePosition{key, std::nullopt};
     return true;
@@ -64,38 +64,43 @@ class LineWriter {
   const std::optional<PagePosition>& position() const { return position_; }
 
  private:
-  absl::StatusOr<bool> AddLine(const KeyedDecision& decision) {
+  absl::StatusOr<bool> AddLine(const KeyedDecision& decision, bool comes_further) {
     constexpr size_t kTag = 6;  // and the length of a line
     std::string line = DecisionToLine(decision);
     const size_t size = line.size() + kTag;
     if (size > bytes_left_) {
-      if (!response_->decisions().empty()) return false;
-      return TooLargeError(decision.first, size);
+      if (came_further_) return false;
+      return TooLargeError(decision, size);
     }
-    bytes_left_ -= size;
+    if (comes_further) bytes_left_ -= size;
+    came_further_ = came_further_ || comes_further;
     response_->add_decisions(std::move(line));
     return true;
   }
 
-  absl::Status TooLargeError(const PlanKey& key, size_t size) const {
-    return WithReason(absl::ResourceExhaustedError(
-                          absl::StrCat("a decision about ", key.digest.ToHex(), " has ", size,
-                                       " bytes, and a message of this ", "server at most ",
-                                       limits_.max_message_bytes, " (--max_message_bytes)")),
+  absl::Status TooLargeError(const KeyedDecision& decision, size_t size) const {
+    return WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                          "a decision about ", decision.first.digest.ToHex(), " takes ",
+                          size + kFraming, " bytes of a message, and a message of this server has ",
+                          "at most ", limits_.max_message_bytes, " (--max_message_bytes)")),
                       "RESPONSE_TOO_LARGE");
   }
+
+  static constexpr int64_t kFraming = 512;  // the token's field, and a deletion that comes again
 
   const RequestLimits& limits_;
   v1::ExportDecisionsResponse* const response_;
   size_t bytes_left_ = 0;
+  bool came_further_ = false;  // than where the page begins
   std::optional<PagePosition> position_;
 };
 
 // The decisions of a request by their keys; or which one is none.
 absl::StatusOr<std::map<PlanKey, std::vector<Decision>>> ParsedDecisions(
-    const v1::ImportDecisionsRequest& request) {
+    const v1::ImportDecisionsRequest& request, const StopToken& stop) {
   std::map<PlanKey, std::vector<Decision>> parsed;
   for (int i = 0; i < request.decisions_size(); ++i) {
+    if (stop.stop_requested()) return CallCancelledError();
     absl::StatusOr<KeyedDecision> decision = DecisionFromLine(request.decisions(i));
     if (!decision.ok()) {
       return FieldError(absl::StrCat("decisions[", i, "]"),
@@ -107,13 +112,29 @@ absl::StatusOr<std::map<PlanKey, std::vector<Decision>>> ParsedDecisions(
   return parsed;
 }
 
-void AuditImport(const RpcRecord& record, const PlanKey& key, const std::string& outcome) {
-  record.Audit([&](AuditEvent* event) {
-    event->action = "import_decisions";
-    event->key = key;
-    event->outcome = outcome;
-    event->change = true;
-  });
+const char* ImportOf(DecisionKind kind) {
+  switch (kind) {
+    case DecisionKind::kDeletion:
+      return "import_deletion";
+    case DecisionKind::kFreeze:
+      return "import_freeze";
+    case DecisionKind::kBudget:
+      return "import_pins";
+  }
+  return "";
+}
+
+void AuditImport(const RpcRecord& record, const PlanKey& key,
+                 const std::vector<Decision>& decisions, const absl::Status& status) {
+  for (const Decision& decision : decisions) {
+    record.Audit([&](AuditEvent* event) {
+      event->action = ImportOf(decision.kind);
+      event->key = key;
+      event->budget = decision.budget;
+      event->outcome = LoggedOutcome(status);
+      event->change = true;
+    });
+  }
 }
 
 }  // namespace
@@ -147,14 +168,19 @@ absl::StatusOr<std::optional<PagePosition>> DecisionHandlers::FillPage(
   // What the page before has not shown of its last key.
   if (after && after->revision) keys->insert(keys->begin(), after->key);
   LineWriter lines(limits_, after, page);
-  for (const PlanKey& key : *keys) {
+  bool is_full = false;
+  for (size_t i = 0; i < keys->size() && !is_full; ++i) {
+    const PlanKey& key = (*keys)[i];
     if (stop.stop_requested()) return CallCancelledError();
-    const absl::StatusOr<std::vector<Decision>> decisions = book_->Compared(key);
+    const absl::StatusOr<std::vector<Decision>> decisions = book_->Gathered(key);
     if (!decisions.ok()) return Unavailable(decisions.status());
     const absl::StatusOr<bool> added = lines.Add(key, *decisions);
     if (!added.ok()) return added.status();
-    if (!*added) return lines.position();
+    is_full = !*added;
   }
+  // What was lost meanwhile is missing in what came after.
+  if (absl::Status complete = book_->CheckComplete(); !complete.ok()) return Unavailable(complete);
+  if (is_full) return lines.position();
   return is_last ? std::nullopt : lines.position();
 }
 
@@ -162,16 +188,13 @@ absl::Status DecisionHandlers::Handle(const v1::ImportDecisionsRequest& request,
                                       const StopToken& stop, RpcRecord* record,
                                       v1::ImportDecisionsResponse* response) const {
   if (book_ == nullptr) return NoBookError();
-  const auto parsed = ParsedDecisions(request);
+  const auto parsed = ParsedDecisions(request, stop);
   if (!parsed.ok()) return parsed.status();
   for (const auto& [key, decisions] : *parsed) {
     if (stop.stop_requested()) return CallCancelledError();
     const absl::StatusOr<std::vector<Decision>> taken = book_->Take(key, decisions);
-    if (!taken.ok()) {
-      AuditImport(*record, key, std::string(taken.status().message()));
-      return Unavailable(taken.status());
-    }
-    if (!taken->empty()) AuditImport(*record, key, "ok");
+    AuditImport(*record, key, taken.ok() ? *taken : decisions, taken.status());
+    if (!taken.ok()) return Unavailable(taken.status());
     const auto count = static_cast<int32_t>(taken->size());
     response->set_taken(response->taken() + count);
     response->set_known(response->known() + static_cast<int32_t>(decisions.size()) - count);

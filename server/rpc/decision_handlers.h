@@ -28,7 +28,7 @@ class DecisionHandlers {
   // decision does.
   absl::Status Handle(const v1::ExportDecisionsRequest& request, const StopToken& stop,
                       RpcRecord* record, v1::ExportDecisionsResponse* response) const;
-  // Each key of which decisions were taken is in the audit log.
+  // Each decision that was taken is in the audit log, and each of a key of which some could not be.
   absl::Status Handle(const v1::ImportDecisionsRequest& request, const StopToken& stop,
                       RpcRecord* record, v1::ImportDecisionsResponse* response) const;
 

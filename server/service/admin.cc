@@ -61,10 +61,6 @@ absl::Status CheckEtag(const PlanEntry& entry, const std::string& etag) {
   return now == etag ? absl::OkStatus() : EtagMismatchError(now);
 }
 
-std::string LoggedOutcome(const absl::Status& status) {
-  return status.ok() ? "ok" : status.ToString(absl::StatusToStringMode::kWithNoExtraData);
-}
-
 // The key with the first bytes of its digest alone.
 PlanKey Coarsened(const PlanKey& key, size_t bytes) {
   std::array<uint8_t, Digest::kSize> digest{};

@@ -27,8 +27,8 @@ inline constexpr int kUpdateAttempts = 3;
 // Reads, changes and replaces, again if somebody else was faster: ABORTED after kUpdateAttempts times, or where nobody is told that the
 // change is made (kBestEffort) after many more, some milliseconds apart.
 // Else the change's error, RESOURCE_EXHAUSTED for an entry that is too large, or UNAVAILABLE (reason
-// STORE_UNAVAILABLE) when the store failed. What is written is a change of now (PlanEntry::updated_s). An entry where there was none has the generation `begun`.
-// Thread-safe.
+// STORE_UNAVAILABLE) when the store failed. What is written is a change of now (PlanEntry::updated_s).
+// An entry where there was none has the generation `begun`. Thread-safe.
 absl::Status UpdateOrBegin(const PlanKey& key, int64_t begun, Durability durability,
                            const AnswerChange& change, PlanStore* store);
 

@@ -1,16 +1,16 @@
-// Where several owners share a capacity in bytes, what goes next: of the owner that holds most the least recently used item.
+// Several owners share a capacity in bytes. The least recently used item goes next of the owner that holds most.
 //
-// While all together are over the capacity, the user of this takes the next item out (Next, Remove). At each such moment, where n
-// owners hold items, that of the item just added included:
+// While all together are over the capacity, whoever uses a FairOrder takes the next item out (Next, Remove). At each such moment, where n
+// owners hold items, the owner of the item just added among them:
 //  - An owner that holds at most capacity / n loses nothing, whatever the others add: the mean of what n owners hold is above
-//    capacity / n, and who holds most holds no less than the mean.
-//  - What an owner leaves of that share is the others'. One that is alone may fill the capacity: least recently used first.
-//  - What was just added goes at once only where it is all that its owner holds, and every other owner holds less. Then it alone is
+//    capacity / n, and the largest holder has at least the mean.
+//  - What an owner leaves of that share is the others'. An owner that is alone may fill the capacity: least recently used first.
+//  - The item just added goes at once only where it is all that its owner holds, and no other owner holds more. Then it alone is
 //    more than capacity / n.
 // Of owners that hold the same, the one whose sum has not changed for longest comes first. What an owner holds within its share stays
 // however long nobody has used it.
 //
-// Made allocates, nothing else does. Touch and Next take O(1), Add and Remove O(log owners).
+// A PreparedItem allocates, nothing else does. Touch and Next take O(1), Add and Remove O(log owners).
 #ifndef STOWAGE_SERVER_STORE_FAIR_ORDER_H_
 #define STOWAGE_SERVER_STORE_FAIR_ORDER_H_
 
@@ -58,13 +58,14 @@ class FairOrder {
 
   // An item with all the memory that adding it takes. So who fills other tables, too, can allocate for all of them before the first
   // one changes.
-  class Made {
+  class PreparedItem {
    public:
-    Made(const Owner& owner, Bytes charge, Item item) {
+    PreparedItem(const Owner& owner, Bytes charge, Item item) {
       node_.push_back(Node{std::move(item), charge});
       holder_[owner];
       rank_.emplace(Bytes(0), nullptr);
     }
+    PreparedItem(PreparedItem&&) = default;
 
    private:
     friend class FairOrder;
@@ -79,7 +80,7 @@ class FairOrder {
   FairOrder& operator=(const FairOrder&) = delete;
 
   // As the most recently used one of its owner.
-  Place Add(Made made) noexcept {
+  Place Add(PreparedItem made) noexcept {
     const auto added = holders_.insert(made.holder_.extract(made.holder_.begin()));
     Holder* const holder = &added.position->second;
     if (added.inserted) {

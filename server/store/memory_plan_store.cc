@@ -13,21 +13,22 @@ size_t MemoryPlanStore::KeyHash::operator()(const PlanKey& key) const {
   return hash;
 }
 
-void MemoryPlanStore::Shard::Set(Node node, Bytes charge) {
-  // Whatever allocates comes before the first change.
-  const PlanKey key = node.key;
-  const std::string tenant = node.entry->tenant;
-  std::set<PlanKey> of_shard = {key};
-  std::set<PlanKey> of_tenant = {key};
-  std::map<std::string, std::set<PlanKey>> tenants;
-  tenants[tenant];
-  Order::Made made(tenant, charge, std::move(node));
+MemoryPlanStore::Shard::PreparedEntry::PreparedEntry(const PlanKey& key,
+                                                     std::shared_ptr<const PlanEntry> entry,
+                                                     Bytes charge)
+    : of_shard({key}),
+      of_tenant({key}),
+      tenants({{entry->tenant, {}}}),
+      ordered(entry->tenant, charge, Node{key, entry}) {}
+
+void MemoryPlanStore::Shard::Set(const PlanKey& key, PreparedEntry* made) {
+  // The only one here that allocates, before the first change.
   const auto [at, is_new] = index.try_emplace(key);
   if (!is_new) Unlink(at->second);
-  at->second = order.Add(std::move(made));
-  keys.merge(of_shard);
-  of_tenants.merge(tenants);
-  of_tenants.find(tenant)->second.merge(of_tenant);
+  at->second = order.Add(std::move(made->ordered));
+  keys.merge(made->of_shard);
+  of_tenants.merge(made->tenants);
+  of_tenants.find(at->second->entry->tenant)->second.merge(made->of_tenant);
 }
 
 void MemoryPlanStore::Shard::Remove(Order::Place place) {
@@ -73,11 +74,13 @@ absl::Status MemoryPlanStore::Write(const PlanKey& key, std::shared_ptr<const Pl
   absl::StatusOr<ChargedEntry> fit = FitTo(shard_capacity_, std::move(entry));
   if (!fit.ok()) return fit.status();
   Shard& shard = ShardOf(key);
+  // Memory is taken before the lock, and what is left of it given back after it: lookups wait for the lock.
+  Shard::PreparedEntry made(key, std::move(fit->entry), fit->charge);
   std::lock_guard<std::mutex> lock(shard.mutex);
   const auto found = shard.index.find(key);
   const bool there = found != shard.index.end();
   if (!may_replace(there ? found->second->entry->generation : 0)) return StaleGenerationError();
-  shard.Set(Node{key, std::move(fit->entry)}, fit->charge);
+  shard.Set(key, &made);
   while (shard.order.held() > shard_capacity_) {
     shard.Remove(shard.order.Next());
     ++shard.evicted;

@@ -2,8 +2,9 @@
 // recently looked-up entry of the tenant that holds most there (fair_order.h).
 //
 // So of n tenants that hold entries of a shard, one that holds at most capacity / shards / n there
-// loses none to the others. Keys spread evenly over shards. Entries without a tenant count as one
-// tenant's.
+// loses none to the others, and an entry that is larger than that, and all that its tenant holds
+// there, may go as soon as it comes: Put and Replace are OK all the same. Keys spread evenly over
+// shards. Entries without a tenant count as one tenant's.
 #ifndef STOWAGE_SERVER_STORE_MEMORY_PLAN_STORE_H_
 #define STOWAGE_SERVER_STORE_MEMORY_PLAN_STORE_H_
 
@@ -59,8 +60,17 @@ class MemoryPlanStore final : public PlanStore {
     std::map<std::string, std::set<PlanKey>> of_tenants;
     int64_t evicted = 0;
 
+    // All that an entry takes in the tables but its place in the index.
+    struct PreparedEntry {
+      PreparedEntry(const PlanKey& key, std::shared_ptr<const PlanEntry> entry, Bytes charge);
+
+      std::set<PlanKey> of_shard, of_tenant;
+      std::map<std::string, std::set<PlanKey>> tenants;
+      Order::PreparedItem ordered;
+    };
+
     // In the place of the key's entry, which is still there where memory runs out.
-    void Set(Node node, Bytes charge);
+    void Set(const PlanKey& key, PreparedEntry* made);
     void Remove(Order::Place place);
     // From all but the index.
     void Unlink(Order::Place place);

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
-#include <set>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "server/entries/entry_codec.h"
+#include "server/store/redis_scan.h"
 
 namespace stowage {
 namespace {
@@ -401,11 +401,8 @@ absl::StatusOr<RedisPlanStore::Keys> RedisPlanStore::WalkedPage(
     int part, const std::optional<std::string>& tenant, const std::optional<PlanKey>& after,
     size_t limit, Deadline deadline) {
   const std::string index = keys_.Index(tenant, part);
-  // A walk that goes on at another server has not seen all.
-  const int64_t failovers = redis_->failovers();
   const std::string age = Milliseconds(options_.index_age);
-  std::set<PlanKey> least;
-  std::string cursor = "0";
+  LeastKeys least(after, limit);
   bool complete = true;
   // Where the index cannot be written the next List walks, too.
   const auto add = [&](const std::vector<std::string>& members) {
@@ -415,31 +412,21 @@ absl::StatusOr<RedisPlanStore::Keys> RedisPlanStore::WalkedPage(
   };
   const std::string walk = absl::StrCat("#", FirstGeneration());
   add({walk});
-  do {
-    const auto scanned =
-        redis_->RunAt(index, {{"SCAN", cursor, "MATCH", keys_.PlanPattern(part), "COUNT", "1000"}});
-    if (!scanned.ok()) return scanned.status();
-    const RedisReply& page = scanned->front();
-    if (page.kind != RedisReply::Kind::kList || page.list.size() != 2) return ListTimeError();
+  const auto page = [&](const std::vector<RedisReply>& names) {
     if (std::chrono::steady_clock::now() > deadline) return ListTimeError();
-    cursor = page.list[0].text;
-    auto found = KeysAmong(page.list[1].list, tenant);
+    auto found = KeysAmong(names, tenant);
     if (!found.ok()) return found.status();
-    for (const PlanKey& key : found->all) {
-      if (after && !(*after < key)) continue;
-      least.insert(key);
-      if (least.size() > limit) least.erase(std::prev(least.end()));
-    }
+    for (const PlanKey& key : found->all) least.Add(key);
     complete = complete && found->all_known;
     if (!found->members.empty()) add(found->members);
-  } while (cursor != "0");
-  if (redis_->failovers() != failovers) {
-    return absl::UnavailableError("another Redis has the keys since they were walked");
-  }
+    return absl::OkStatus();
+  };
+  absl::Status walked = ScanAt(index, keys_.PlanPattern(part), redis_.get(), page);
+  if (!walked.ok()) return walked;
   if (complete) {
     redis_->Run({{"EVAL", kComplete, "1", index, walk, age}}).status().IgnoreError();
   }
-  return Keys(least.begin(), least.end());
+  return least.keys();
 }
 
 absl::StatusOr<RedisPlanStore::Walked> RedisPlanStore::KeysAmong(

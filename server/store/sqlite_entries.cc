@@ -50,8 +50,8 @@ absl::Status CreateSchema(SqliteConnection* connection) {
   return status.ok() ? transaction.Commit() : status;
 }
 
-// What is wanting in a file of a program that knew no tenants, or no notes, and in any other one.
-absl::Status AddWhatIsWanting(SqliteConnection* connection) {
+// Adds the columns and the index that earlier programs did not make.
+absl::Status AddMissing(SqliteConnection* connection) {
   const auto table = connection->Integer(
       "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'entries'");
   if (!table.ok()) return table.status();
@@ -63,16 +63,16 @@ absl::Status AddWhatIsWanting(SqliteConnection* connection) {
        "ALTER TABLE entries ADD COLUMN update_note BLOB"},
       {"SELECT count(*) FROM sqlite_master WHERE type = 'index' AND name = 'entries_by_tenant'",
        kTenantIndex}};
-  std::vector<const char*> wanting;
+  std::vector<const char*> missing;
   for (const auto& [count, add] : kAdded) {
     const auto there = connection->Integer(count);
     if (!there.ok()) return there.status();
-    if (*there == 0) wanting.push_back(add);
+    if (*there == 0) missing.push_back(add);
   }
-  if (wanting.empty()) return absl::OkStatus();
+  if (missing.empty()) return absl::OkStatus();
   SqliteTransaction transaction(connection);
   absl::Status status = transaction.Begin();
-  for (const char* const add : wanting) {
+  for (const char* const add : missing) {
     if (status.ok()) status = connection->Execute(add);
   }
   return status.ok() ? transaction.Commit() : status;
@@ -96,7 +96,7 @@ absl::Status CheckSchema(const std::string& path, SqliteConnection* connection) 
         absl::StrCat(path, " has schema version ", *version, ", this program knows ",
                      kSchemaVersion, ": name another file, or run a newer program"));
   }
-  return AddWhatIsWanting(connection);
+  return AddMissing(connection);
 }
 
 absl::Status SetUpWriter(const std::string& path, SqliteConnection* connection) {

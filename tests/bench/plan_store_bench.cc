@@ -117,8 +117,7 @@ void SqliteRead(benchmark::State& state) {
   const PlanEntry entry = BenchEntry(state);
   const File file;
   const auto entries = *SqliteEntries::Open(file.options.file);
-  if (!entries->Write(KeyOf(entry), {1, 1, 1}, 1, entry.tenant, EncodeEntry(entry)).ok())
-    std::abort();
+  if (!entries->Write(KeyOf(entry), entry, EncodeEntry(entry), Bytes(1), 1).ok()) std::abort();
   for (auto _ : state) {
     if (!entries->Read(KeyOf(entry))->has_value()) std::abort();
   }

@@ -228,7 +228,7 @@ TEST(Cache, WithoutAServerThereIsNothing) {
     const Result result = Stowage(absl::StrCat("cache ", action), true);
     EXPECT_EQ(result.code, kExitUsage);
     EXPECT_THAT(result.out, HasSubstr("--server")) << action;
-    EXPECT_THAT(result.out, HasSubstr("kept nowhere"));
+    EXPECT_THAT(result.out, HasSubstr("keeps neither plans nor decisions"));
   }
   const Result away = Stowage("cache ls --timeout=60s --server=unix:/tmp/no_stowaged_here", true);
   EXPECT_EQ(away.code, kExitUnavailable);

@@ -106,6 +106,8 @@ TEST(ReplaceFile, WritesAllOrLeavesWhatWasThere) {
   const std::string path = folder / "file";
   ASSERT_TRUE(ReplaceFile(path, "first").ok());
   EXPECT_EQ(ReadFile(path).value(), "first");
+  EXPECT_EQ(std::filesystem::status(path).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   std::filesystem::permissions(path, std::filesystem::perms::owner_read);
   ASSERT_TRUE(ReplaceFile(path, "second").ok());
   EXPECT_EQ(ReadFile(path).value(), "second");
@@ -124,7 +126,11 @@ TEST(ReplaceFile, WritesAllOrLeavesWhatWasThere) {
   EXPECT_EQ(nowhere.code(), absl::StatusCode::kInvalidArgument) << nowhere;
   std::filesystem::create_directory(folder / "folder");
   EXPECT_FALSE(ReplaceFile(folder / "folder", "x").ok());
-  EXPECT_EQ(EntriesOf(folder), 3);  // and nothing beside them
+  std::filesystem::create_symlink(folder / "gone", folder / "dangling");
+  EXPECT_FALSE(ReplaceFile(folder / "dangling", "x").ok());
+  EXPECT_FALSE(CheckWritable(folder / "dangling").ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "dangling"));
+  EXPECT_EQ(EntriesOf(folder), 4);  // and nothing beside them
 }
 
 // Half of it was written beside the file: the limit of a file's size is a disk that is full.

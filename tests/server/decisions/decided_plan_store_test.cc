@@ -14,8 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "server/entries/planning_error.h"
 #include "server/entries/revisions.h"
 #include "tests/server/decisions/questions.h"
@@ -401,12 +399,16 @@ INSTANTIATE_TEST_SUITE_P(By, DeletedDuring,
                            return who.param == Deletes::kThisServer ? "ThisServer" : "TheOther";
                          });
 
+int64_t SecondsNow() {
+  return std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+}
+
 TEST(DecidedPlanStore, WhatWasDecidedOutlivesTheServer) {
   const TemporaryFolder folder;
   ServerOptions options;
   options.decisions = folder / "decisions";
   const auto before = TwoRevisions();
-  const int64_t begun = absl::ToUnixSeconds(absl::Now());
+  const int64_t begun = SecondsNow();
   for (const bool shared_is_kept : {true, false}) {
     TierInProcess shared;
     if (shared_is_kept) {
@@ -419,6 +421,7 @@ TEST(DecidedPlanStore, WhatWasDecidedOutlivesTheServer) {
     const auto updated_s = server.store->Get(Key(), Access::kVisit)->updated_s;
     ASSERT_TRUE(updated_s) << shared_is_kept;
     EXPECT_GE(*updated_s, begun) << "when it was pinned";
+    EXPECT_LE(*updated_s, SecondsNow());
     EXPECT_NE(shared.Plans(nullptr)->Get(Key(), Access::kPeek), nullptr) << "for the others";
   }
 }

@@ -290,6 +290,8 @@ TEST(ApplyDecisions, ATimeIsOfTheLaterOfChangeAndDecision) {
   decided.At(2000).Add(pinned, frozen);
   EXPECT_EQ(decided.On(entry)->updated_s, 2000) << "the tiers have not taken it";
   PlanEntry reported = frozen;
+  reported.updated_s = 1000;
+  EXPECT_EQ(decided.On(reported)->updated_s, 1000) << "they have: a stamp may be of another clock";
   reported.updated_s = 3000;
   EXPECT_EQ(decided.On(reported)->updated_s, 3000);
   // What is frozen comes back whole, but in the entry that is there now.

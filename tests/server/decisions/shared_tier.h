@@ -53,6 +53,10 @@ class DecisionsInProcess {
   // Takes nothing it is told; or its records cannot be read.
   void SetFull(bool full) { full_ = full; }
   void SetDamaged(bool damaged) { damaged_ = damaged; }
+  // Loses all when something is read.
+  void FlushAtRead() { flushes_at_read_ = true; }
+  // Called with each Tell, before it counts.
+  void OnTell(std::function<void()> call) { on_tell_ = std::move(call); }
   void LoseAnswers(bool lose) { loses_answers_ = lose; }
   int tells() const { return tells_; }
 
@@ -83,8 +87,19 @@ class DecisionsInProcess {
       }
       return read;
     }
+    absl::StatusOr<AllOfKey> ReadAll(const PlanKey& key) override {
+      if (all_->out_) return absl::UnavailableError("out");
+      if (all_->flushes_at_read_) all_->Flush();
+      std::lock_guard<std::mutex> lock(all_->mutex_);
+      AllOfKey all;
+      for (const auto& [id, decision] : all_->told_[key].all) {
+        (all_->damaged_ ? all.unreadable : all.read).push_back(decision);
+      }
+      return all;
+    }
     absl::Status Tell(const PlanKey& key, const std::vector<Decision>& decisions) override {
       if (all_->out_ || all_->full_) return absl::UnavailableError("out");
+      if (all_->on_tell_) all_->on_tell_();
       std::lock_guard<std::mutex> lock(all_->mutex_);
       ++all_->tells_;
       for (const Decision& decision : decisions) all_->told_[key].Add(decision);
@@ -108,6 +123,11 @@ class DecisionsInProcess {
       all_->marks_.insert(this);
       return absl::OkStatus();
     }
+    absl::Status CheckHasAll() override {
+      if (all_->out_) return absl::UnavailableError("out");
+      std::lock_guard<std::mutex> lock(all_->mutex_);
+      return all_->marks_.count(this) > 0 ? absl::OkStatus() : absl::UnavailableError("no mark");
+    }
     absl::StatusOr<bool> IsMarked() override {
       if (all_->out_) return absl::UnavailableError("out");
       std::lock_guard<std::mutex> lock(all_->mutex_);
@@ -121,8 +141,10 @@ class DecisionsInProcess {
   std::mutex mutex_;
   std::unordered_map<PlanKey, KeyDecisions, absl::Hash<PlanKey>> told_;
   std::set<const Reached*> marks_;
-  std::atomic<bool> out_{false}, full_{false}, damaged_{false}, loses_answers_{false};
+  std::atomic<bool> out_{false}, full_{false}, damaged_{false}, flushes_at_read_{false},
+      loses_answers_{false};
   std::atomic<int> tells_{0};
+  std::function<void()> on_tell_;
 };
 
 // What servers share, as each of them reaches it.

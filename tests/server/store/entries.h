@@ -51,7 +51,7 @@ inline std::shared_ptr<const PlanEntry> EntryOf(const std::string& canonical, si
   return entry;
 }
 
-// The same that was last changed then.
+// The same entry, last changed at `updated_s`.
 inline std::shared_ptr<const PlanEntry> EntryChangedAt(int64_t updated_s,
                                                        const std::string& canonical,
                                                        int64_t generation = 1) {

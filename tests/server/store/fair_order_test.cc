@@ -20,7 +20,7 @@ namespace {
 using Order = FairOrder<std::string, int>;
 
 Order::Place Add(Order* order, const std::string& owner, int64_t charge, int item) {
-  return order->Add(Order::Made(owner, Bytes(charge), item));
+  return order->Add(Order::PreparedItem(owner, Bytes(charge), item));
 }
 
 // All items, in the order in which they go.
@@ -65,7 +65,7 @@ TEST(FairOrder, OfOwnersThatHoldTheSameWhoseSumChangedLastComesLast) {
   EXPECT_EQ(*order.Next(), 2);
 }
 
-TEST(FairOrder, WhatWasJustAddedGoesOnlyWhereItIsMoreThanAnyOtherOwnerHolds) {
+TEST(FairOrder, WhatWasJustAddedGoesOnlyWhereNoOtherOwnerHoldsMore) {
   Order order;
   Add(&order, "a", 6, 1);
   const auto as_much = Add(&order, "b", 6, 2);
@@ -77,11 +77,22 @@ TEST(FairOrder, WhatWasJustAddedGoesOnlyWhereItIsMoreThanAnyOtherOwnerHolds) {
   EXPECT_EQ(*order.Next(), 3);
 }
 
+// "a" has given some up since "b" came: of equals, whose sum changed last comes last.
+TEST(FairOrder, WhatWasJustAddedMayGoWhereAnotherOwnerHoldsAsMuch) {
+  Order order;
+  Add(&order, "a", 3, 1);
+  Add(&order, "a", 7, 2);
+  Add(&order, "b", 7, 3);
+  EXPECT_EQ(*order.Next(), 1);
+  order.Remove(order.Next());
+  EXPECT_EQ(*order.Next(), 3);
+}
+
 TEST(FairOrder, NothingButWhatIsMadeAllocates) {
   const std::string owner(100, 'o'), other(100, 'p');
   Order order;
   const auto first = Add(&order, owner, 3, 1);
-  Order::Made second(owner, Bytes(4), 2), third(other, Bytes(5), 3);
+  Order::PreparedItem second(owner, Bytes(4), 2), third(other, Bytes(5), 3);
   std::optional<Order::Place> added;
   EXPECT_FALSE(RunsOut(0, [&] {
     order.Add(std::move(second));
@@ -205,10 +216,12 @@ TEST(FairOrder, AnOwnerWithinItsShareLosesNothingByOthers) {
       ++went_at_once;
       EXPECT_GT(next.charge * owners, kCapacity);
       EXPECT_EQ(plain.Sums().count(owner), 0u);
+      for (const auto& [other, sum] : plain.Sums()) EXPECT_LE(sum, next.charge) << other;
     }
     std::map<std::string, int64_t> after = plain.Sums();
-    for (const auto& [one, sum] : before) {
-      if (one == owner || sum * owners > kCapacity) continue;
+    for (const auto& [one, held] : before) {
+      const int64_t sum = held + (one == owner ? item.charge : 0);
+      if (sum * owners > kCapacity) continue;
       EXPECT_EQ(after[one], sum);
       ++kept_within;
     }

@@ -172,5 +172,41 @@ TEST(MemoryPlanStore, WhereMemoryRunsOutItHasWhatItHadBefore) {
   EXPECT_GT(allocations, 5);
 }
 
+std::shared_ptr<const PlanEntry> EntryOfTenant(const std::string& tenant, size_t explanation,
+                                               int64_t generation = 1) {
+  PlanEntry entry = *EntryOf("a", explanation, generation);
+  entry.tenant = tenant;
+  return std::make_shared<const PlanEntry>(std::move(entry));
+}
+
+TEST(MemoryPlanStore, WhatIsLargerThanItsTenantsShareGoesAsItComes) {
+  const Bytes large = ChargeOf(*EntryOfTenant("t", 10000));
+  const Bytes small = ChargeOf(*EntryOfTenant("t", 500));
+  MemoryPlanStore store(large + small + small, 1);
+  for (const char* key : {"1", "2", "3"}) {
+    ASSERT_TRUE(store.Put(KeyOf(key), EntryOfTenant("small", 500)).ok());
+  }
+  ASSERT_TRUE(store.Put(KeyOf("large"), EntryOfTenant("large", 10000)).ok());
+  EXPECT_FALSE(Holds(&store, "large"));
+  EXPECT_EQ(store.stats().evicted, 1);
+  EXPECT_EQ(store.stats().entries, 3);
+}
+
+// The tenant is in what a key is made of, so that none has another's. Should one come all the same, nothing of the former is left.
+TEST(MemoryPlanStore, AnEntryOfAnotherTenantIsThatTenantsAlone) {
+  const Bytes one = ChargeOf(*EntryOfTenant("t", 0));
+  MemoryPlanStore store(Bytes(3 * one.value()), 1);
+  ASSERT_TRUE(store.Put(KeyOf("a"), EntryOfTenant("t", 0, 1)).ok());
+  ASSERT_TRUE(store.Put(KeyOf("a"), EntryOfTenant("u", 0, 2)).ok());
+  EXPECT_TRUE(store.ListOf("t", std::nullopt, 10)->empty());
+  EXPECT_EQ(store.ListOf("u", std::nullopt, 10)->size(), 1u);
+  EXPECT_EQ(store.stats().charged, one);
+  for (const char* key : {"b", "c", "d"}) {
+    ASSERT_TRUE(store.Put(KeyOf(key), EntryOfTenant("t", 0)).ok());
+  }
+  EXPECT_TRUE(Holds(&store, "a")) << "the others hold more";
+  EXPECT_FALSE(Holds(&store, "b"));
+}
+
 }  // namespace
 }  // namespace stowage::testing
