@@ -33,6 +33,16 @@ Plans Sorted(const PlanEntry& entry, Bytes budget, const Wanted& wanted) {
   return plans;
 }
 
+// That is pinned for exactly this budget, and the only one therefore; null: none.
+const StoredPlan* OnlyOne(const PlanEntry& entry, Bytes budget) {
+  const StoredPlan* const pinned = PinnedRevision(entry, budget);
+  return pinned != nullptr && Serves(*pinned->plan, budget) ? pinned : nullptr;
+}
+
+bool IsServing(const PlanEntry& entry, const StoredPlan& stored) {
+  return ServingRevision(entry, stored.plan->budget) == &stored;
+}
+
 // Those that may be handed out and are not the ones that serve.
 Plans PlansBeside(const PlanEntry& entry, Bytes budget) {
   return Sorted(entry, budget, [&entry](const StoredPlan& stored) {
@@ -85,11 +95,19 @@ bool Serves(const Plan& plan, Bytes budget) {
 }
 
 std::vector<std::shared_ptr<const Plan>> PlansServing(const PlanEntry& entry, Bytes budget) {
-  const StoredPlan* pinned = PinnedRevision(entry, budget);
-  if (pinned != nullptr && Serves(*pinned->plan, budget)) return {pinned->plan};
-  return Sorted(entry, budget, [&entry](const StoredPlan& stored) {
-    return ServingRevision(entry, stored.plan->budget) == &stored;
-  });
+  if (const StoredPlan* const only = OnlyOne(entry, budget)) return {only->plan};
+  return Sorted(entry, budget,
+                [&entry](const StoredPlan& stored) { return IsServing(entry, stored); });
+}
+
+std::shared_ptr<const Plan> FirstServing(const PlanEntry& entry, Bytes budget) {
+  if (const StoredPlan* const only = OnlyOne(entry, budget)) return only->plan;
+  const StoredPlan* first = nullptr;
+  for (const StoredPlan& stored : entry.plans) {
+    const bool is_before = first == nullptr || Before(stored.plan, first->plan);
+    if (is_before && Serves(*stored.plan, budget) && IsServing(entry, stored)) first = &stored;
+  }
+  return first == nullptr ? nullptr : first->plan;
 }
 
 Found BestAccepted(const PlanningProblem& problem, const PlanEntry& entry, Bytes budget,

@@ -27,6 +27,9 @@ bool Serves(const Plan& plan, Bytes budget);
 // is the only one.
 std::vector<std::shared_ptr<const Plan>> PlansServing(const PlanEntry& entry, Bytes budget);
 
+// The first of them; null where there is none. Allocates nothing.
+std::shared_ptr<const Plan> FirstServing(const PlanEntry& entry, Bytes budget);
+
 // What a search of one entry found.
 struct Found {
   std::optional<Plan> plan;

@@ -30,14 +30,14 @@ Log::~Log() {
   writer_.join();
 }
 
-void Log::Write(LogLevel level, const char* event, const std::function<void(LogLine*)>& fill,
+void Log::Write(LogLevel level, const char* event, absl::FunctionRef<void(LogLine*)> fill,
                 int kind) {
   if (level < least_) return;
   const std::optional<int64_t> kept_back =
       limiter_.Admit(level, event, kind, LogLimiter::Clock::now());
   if (!kept_back) return;  // the next line says how many
   LogLine line(level, event);
-  if (fill) fill(&line);
+  fill(&line);
   if (*kept_back > 0) line.Add("kept_back", *kept_back);
   std::unique_lock<std::mutex> lock(mutex_);
   if (queue_.size() >= kMostQueued) {

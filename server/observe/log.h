@@ -15,6 +15,7 @@
 #include <string>
 #include <thread>
 
+#include "absl/functional/function_ref.h"
 #include "server/observe/log_limiter.h"
 #include "server/observe/log_line.h"
 
@@ -40,8 +41,9 @@ class Log {
 
   // Adds what `fill` adds, if the line is going to be written at all. A flood of lines of one kind of
   // the event keeps none of another kind back.
-  void Write(LogLevel level, const char* event, const std::function<void(LogLine*)>& fill = {},
-             int kind = 0);
+  void Write(
+      LogLevel level, const char* event, absl::FunctionRef<void(LogLine*)> fill = [](LogLine*) {},
+      int kind = 0);
 
  private:
   void Work();

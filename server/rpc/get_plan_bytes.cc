@@ -1,13 +1,14 @@
 #include "server/rpc/get_plan_bytes.h"
 
 #include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/wire_format_lite.h>
 #include <grpcpp/support/slice.h>
 
-#include <string>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
 
-#include "proto/codec/codec.h"
 #include "stowage/v1/plan_service.pb.h"
 
 namespace stowage {
@@ -16,38 +17,49 @@ namespace {
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedOutputStream;
 
-// What stands before the cached fields of the plan: that a plan follows, and its budget.
-std::string Opening(Bytes budget, size_t plan_fields) {
-  std::string budget_field;
-  {
-    v1::Plan plan;
-    plan.set_budget_bytes(budget.value());
-    budget_field = plan.SerializeAsString();
+// Writes at the end of so many bytes, which are enough for all that is written here.
+class FieldsOfReply {
+ public:
+  FieldsOfReply() = default;
+  FieldsOfReply(const FieldsOfReply&) = delete;
+  FieldsOfReply& operator=(const FieldsOfReply&) = delete;
+
+  void Number(int field, int64_t value) {
+    if (value != 0) end_ = WireFormatLite::WriteInt64ToArray(field, value, end_);
   }
-  std::string opening;
-  google::protobuf::io::StringOutputStream stream(&opening);
-  {
-    CodedOutputStream out(&stream);
-    out.WriteTag(WireFormatLite::MakeTag(v1::GetPlanResponse::kPlanFieldNumber,
-                                         WireFormatLite::WIRETYPE_LENGTH_DELIMITED));
-    out.WriteVarint32(static_cast<uint32_t>(budget_field.size() + plan_fields));
-    out.WriteString(budget_field);
+  // That so many bytes follow, which are the field.
+  void Opening(int field, size_t size) {
+    end_ = WireFormatLite::WriteTagToArray(field, WireFormatLite::WIRETYPE_LENGTH_DELIMITED, end_);
+    end_ = CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(size), end_);
   }
-  return opening;
-}
+  void Raw(const uint8_t* bytes, size_t size) { end_ = std::copy_n(bytes, size, end_); }
+
+  const uint8_t* bytes() const { return bytes_.data(); }
+  size_t size() const { return static_cast<size_t>(end_ - bytes_.data()); }
+
+ private:
+  std::array<uint8_t, 160> bytes_;
+  uint8_t* end_ = bytes_.data();
+};
 
 }  // namespace
 
 grpc::ByteBuffer GetPlanReply(const CachedPlan& cached, const WrittenPlan& written, bool basic,
                               bool unchanged) {
-  const grpc::Slice& fields = basic ? written.basic : written.fields;
-  v1::GetPlanResponse rest;
-  *rest.mutable_key() = ToProto(cached.key);
-  rest.set_profile_wanted(cached.profile_wanted);
-  rest.set_unchanged(unchanged);
-  const grpc::Slice slices[] = {grpc::Slice(Opening(cached.budget, fields.size())), fields,
-                                grpc::Slice(rest.SerializeAsString())};
-  return grpc::ByteBuffer(slices, 3);
+  const grpc::Slice& plan = basic ? written.basic : written.fields;
+  FieldsOfReply key, budget, before;
+  key.Number(v1::PlanKey::kEncodingVersionFieldNumber, cached.key.encoding_version);
+  key.Opening(v1::PlanKey::kDigestFieldNumber, Digest::kSize);
+  key.Raw(cached.key.digest.bytes().data(), Digest::kSize);
+  budget.Number(v1::Plan::kBudgetBytesFieldNumber, cached.budget.value());
+  before.Opening(v1::GetPlanResponse::kKeyFieldNumber, key.size());
+  before.Raw(key.bytes(), key.size());
+  before.Number(v1::GetPlanResponse::kProfileWantedFieldNumber, cached.profile_wanted ? 1 : 0);
+  before.Number(v1::GetPlanResponse::kUnchangedFieldNumber, unchanged ? 1 : 0);
+  before.Opening(v1::GetPlanResponse::kPlanFieldNumber, budget.size() + plan.size());
+  before.Raw(budget.bytes(), budget.size());
+  const grpc::Slice slices[] = {grpc::Slice(before.bytes(), before.size()), plan};
+  return grpc::ByteBuffer(slices, 2);
 }
 
 }  // namespace stowage

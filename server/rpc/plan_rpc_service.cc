@@ -1,5 +1,9 @@
 #include "server/rpc/plan_rpc_service.h"
 
+#include <google/protobuf/arena.h>
+
+#include <array>
+#include <cstddef>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -60,6 +64,7 @@ constexpr EnumMap<v1::PlanView, bool, 3> kIsBasic{{
 absl::StatusOr<AskedByKey> Convert(const v1::GetPlanRequest& request) {
   if (absl::Status status = CheckLimits(request); !status.ok()) return status;
   AskedByKey asked;
+  asked.keys.reserve(static_cast<size_t>(request.keys_size()));
   for (int i = 0; i < request.keys_size(); ++i) {
     const absl::StatusOr<PlanKey> key = FromProto(request.keys(i));
     if (!key.ok()) return KeyError(i, key.status());
@@ -100,24 +105,33 @@ ServerUnaryReactor* PlanRpcService::GetPlan(CallbackServerContext* context,
                                             const ByteBuffer* request, ByteBuffer* response) {
   RpcRecord record(Rpc::kGetPlan, context, monitor_);
   if (!record.caller().ok()) return FinishNow(context, record, record.caller().status());
-  v1::GetPlanRequest message;
-  const absl::Status parsed = ParseRequest(*request, &message);
+  // A request is small: its parts are on the stack.
+  alignas(std::max_align_t) std::array<char, 1024> block;
+  google::protobuf::ArenaOptions on_stack;
+  on_stack.initial_block = block.data();
+  on_stack.initial_block_size = block.size();
+  google::protobuf::Arena arena(on_stack);
+  auto* const message = google::protobuf::Arena::CreateMessage<v1::GetPlanRequest>(&arena);
+  const absl::Status parsed = ParseRequest(*request, message);
   if (!parsed.ok()) return FinishNow(context, record, parsed);
-  const absl::StatusOr<AskedByKey> asked = Convert(message);
+  const absl::StatusOr<AskedByKey> asked = Convert(*message);
   if (!asked.ok()) return FinishNow(context, record, asked.status());
-  const absl::StatusOr<Wish> wish = WishOf(message);
+  const absl::StatusOr<Wish> wish = WishOf(*message);
   if (!wish.ok()) return FinishNow(context, record, wish.status());
   ServerUnaryReactor* reactor = context->DefaultReactor();
+  const TenantScope scope = record.caller()->scope();
+  const Account account = record.caller()->account();
+  const TraceScope trace = record.trace();
   planning_->GetPlanAsync(
       asked->keys, asked->budget,
-      [this, reactor, record, response,
+      [this, reactor, record = std::move(record), response,
        wish = *wish](const absl::StatusOr<CachedPlan>& cached) mutable {
         const absl::Status status =
             cached.ok() ? CatchingBadAlloc([&] { return Fill(*cached, wish, &record, response); })
                         : cached.status();
         reactor->Finish(record.Handled(status));
       },
-      record.caller()->scope(), record.caller()->account(), record.trace());
+      scope, account, trace);
   return reactor;
 }
 
@@ -125,7 +139,8 @@ absl::Status PlanRpcService::Fill(const CachedPlan& cached, const Wish& wish, Rp
                                   ByteBuffer* response) {
   const WrittenPlan written = replies_.Write(cached.plan);
   const bool unchanged = wish.held == written.digest;
-  *response = GetPlanReply(cached, written, wish.basic || unchanged, unchanged);
+  ByteBuffer reply = GetPlanReply(cached, written, wish.basic || unchanged, unchanged);
+  response->Swap(&reply);
   absl::Status status = CheckSize(response->Length(), limits_);
   if (status.ok()) RecordHandOut(cached, written.digest, wish.job, record);
   return status;

@@ -20,13 +20,18 @@ bool IsWellFormed(const grpc::string_ref& id) {
 
 }  // namespace
 
-std::string RequestIdOf(const std::multimap<grpc::string_ref, grpc::string_ref>& metadata) {
+RequestId::RequestId(const std::multimap<grpc::string_ref, grpc::string_ref>& metadata) {
   const auto found = metadata.find(kRequestIdHeader);
   if (found != metadata.end() && IsWellFormed(found->second)) {
-    return std::string(found->second.data(), found->second.size());
+    callers_.assign(found->second.data(), found->second.size());
+    return;
   }
   thread_local std::mt19937_64 random{std::random_device()()};
-  return absl::StrCat(absl::Hex(random(), absl::kZeroPad16));
+  drawn_ = random();
+}
+
+std::string RequestId::text() const {
+  return is_callers() ? callers_ : absl::StrCat(absl::Hex(drawn_, absl::kZeroPad16));
 }
 
 }  // namespace stowage

@@ -10,7 +10,6 @@
 #include "absl/strings/str_replace.h"
 #include "proto/codec/grpc_status.h"
 #include "server/entries/planning_error.h"
-#include "server/rpc/request_id.h"
 #include "server/rpc/rpc_status.h"
 
 namespace stowage {
@@ -84,20 +83,22 @@ RpcRecord::RpcRecord(Rpc rpc, grpc::CallbackServerContext* context, const RpcMon
       monitor_(monitor),
       context_(context),
       start_(std::chrono::steady_clock::now()),
-      id_(RequestIdOf(context->client_metadata())),
+      id_(context->client_metadata()),
       caller_(CallerOf(rpc, *context, monitor.authenticator)),
       span_(SpanOf(rpc, *context, monitor)) {
-  context->AddTrailingMetadata(kRequestIdHeader, id_);
+  if (id_.is_callers()) context_->AddTrailingMetadata(kRequestIdHeader, id_.text());
   monitor_.metrics->RpcStarted(rpc);
 }
 
-void RpcRecord::SetKey(const PlanKey& key) {
-  key_prefix_ = key.digest.ToHex().substr(0, kKeyPrefixDigits);
+std::string RpcRecord::KeyPrefix() const {
+  return key_ ? key_->digest.ToHex().substr(0, kKeyPrefixDigits) : "";
 }
 
 grpc::Status RpcRecord::Handled(const absl::Status& handled) const {
   const bool share = caller_.ok() && PlanningReason(handled) == "TENANT_QUOTA";
   const grpc::Status status = ToWireStatus(share ? WithSubject(handled, *caller_) : handled);
+  if (!status.ok() && !id_.is_callers())
+    context_->AddTrailingMetadata(kRequestIdHeader, id_.text());
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start_;
   monitor_.metrics->RpcHandled(rpc_, static_cast<int>(status.error_code()), took.count());
   if (monitor_.log != nullptr) LogCall(status, took.count());
@@ -108,8 +109,8 @@ grpc::Status RpcRecord::Handled(const absl::Status& handled) const {
 void RpcRecord::EndSpan(const grpc::Status& status) const {
   span_->Add("rpc.system", "grpc");
   span_->Add("rpc.grpc.status_code", int64_t{status.error_code()});
-  span_->Add("stowage.request_id", id_);
-  if (!key_prefix_.empty()) span_->Add("stowage.key", key_prefix_);
+  span_->Add("stowage.request_id", id_.text());
+  if (key_) span_->Add("stowage.key", KeyPrefix());
   if (source_[0] != '\0') span_->Add("stowage.source", source_);
   if (!status.ok()) span_->Fail(status.error_message());
   span_->End();
@@ -117,14 +118,14 @@ void RpcRecord::EndSpan(const grpc::Status& status) const {
 
 void RpcRecord::LogCall(const grpc::Status& status, double seconds) const {
   const auto fill = [&](LogLine* line) {
-    line->Add("id", id_).Add("method", std::string(ToString(rpc_)));
+    line->Add("id", id_.text()).Add("method", std::string(ToString(rpc_)));
     line->Add("code", int64_t{status.error_code()}).Add("ms", seconds * 1000);
     if (!status.ok()) line->Add("reason", GetReason(FromGrpcStatus(status)));
     line->Add("peer", PeerOf(*context_));
     if (caller_.ok() && monitor_.authenticator != nullptr) {
       line->Add("caller", caller_->identity).Add("tenant", caller_->tenant);
     }
-    if (!key_prefix_.empty()) line->Add("key", key_prefix_);
+    if (key_) line->Add("key", KeyPrefix());
     if (source_[0] != '\0') line->Add("source", std::string(source_));
     if (span_) line->Add("trace", ToHex(span_->context().trace_id));
   };

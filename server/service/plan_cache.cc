@@ -18,10 +18,10 @@ std::optional<CachedPlan> ServingIn(const PlanEntry& entry, const PlanKey& key,
   std::optional<Bytes> bytes = WithoutSolver(budget, entry.store_all.peak);
   if (!bytes) bytes = entry.least_budget;
   if (!bytes) return std::nullopt;
-  const auto plans = PlansServing(entry, *bytes);
+  std::shared_ptr<const Plan> plan = FirstServing(entry, *bytes);
   // That there is no schedule holds under the reference costs; who asks has named none.
-  if (plans.empty() || plans.front()->status != PlanStatus::kFound) return std::nullopt;
-  return CachedPlan{plans.front(), *bytes, key, ProfileWanted(entry)};
+  if (!plan || plan->status != PlanStatus::kFound) return std::nullopt;
+  return CachedPlan{std::move(plan), *bytes, key, ProfileWanted(entry)};
 }
 
 }  // namespace

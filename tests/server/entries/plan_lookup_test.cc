@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <utility>
 #include <variant>
 
@@ -77,6 +78,32 @@ TEST(PlanLookup, TheFastestComesFirstAndSchedulesBeforeRefusals) {
   EXPECT_EQ(serving[1], entry.plans[1].plan);
   EXPECT_EQ(serving[2], entry.plans[0].plan);
   EXPECT_TRUE(PlansServing(entry, Bytes(75)).empty());
+  EXPECT_EQ(FirstServing(entry, Bytes(90)), serving[0]);
+  EXPECT_EQ(FirstServing(entry, Bytes(75)), nullptr);
+}
+
+// Equal ones, shadows, pins and what is not found: in any of them the first is the first of all.
+TEST(PlanLookup, TheFirstThatServesIsTheFirstOfAllThatServe) {
+  std::mt19937 random(5);
+  const auto below = [&random](int limit) { return static_cast<int>(random() % limit); };
+  int served = 0;
+  for (int i = 0; i < 2000; ++i) {
+    PlanEntry entry;
+    for (int plans = below(6); plans > 0; --plans) {
+      const int64_t budget = 80 + 10 * below(3);
+      StoredPlan stored{below(5) == 0 ? Without(PlanStatus::kNotFound, budget, 0)
+                                      : Solved(budget, 60 + 10 * below(3), 50 + 10 * below(2))};
+      stored.state = static_cast<RevisionState>(below(3));
+      stored.pinned = stored.state == RevisionState::kServing && below(4) == 0;
+      entry.plans.push_back(stored);
+    }
+    for (const int64_t budget : {60, 70, 80, 90, 100}) {
+      const auto all = PlansServing(entry, Bytes(budget));
+      EXPECT_EQ(FirstServing(entry, Bytes(budget)), all.empty() ? nullptr : all.front());
+      served += all.empty() ? 0 : 1;
+    }
+  }
+  EXPECT_GT(served, 1000);
 }
 
 TEST(PlanLookup, WhatWaitsInShadowOrWasRolledBackServesNobody) {

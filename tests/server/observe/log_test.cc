@@ -78,6 +78,24 @@ TEST(LogLimiter, AFloodOfOneEventIsKeptBackAndTold) {
   EXPECT_EQ(flood(), 1);
 }
 
+// However many write at once, so many pass and each of the others is told of once.
+TEST(LogLimiter, ThreadsTogetherPassWhatOneWould) {
+  LogLimiter limiter(10);
+  const LogLimiter::Clock::time_point now{};
+  std::atomic<int> passed{0};
+  std::vector<std::thread> writers;
+  for (int t = 0; t < 4; ++t) {
+    writers.emplace_back([&] {
+      for (int i = 0; i < 1000; ++i) {
+        if (limiter.Admit(LogLevel::kInfo, "flood", 0, now)) ++passed;
+      }
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(passed, 10);
+  EXPECT_EQ(limiter.Admit(LogLevel::kInfo, "flood", 0, now + milliseconds(100)), 3990);
+}
+
 TEST(Log, ASinkThatHangsMakesNobodyWaitAndLossesAreTold) {
   std::vector<std::string> lines;
   std::atomic<int64_t> written{0}, dropped{0};

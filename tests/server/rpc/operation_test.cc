@@ -12,30 +12,40 @@ using ::testing::Not;
 
 std::string TrailingId(const grpc::ClientContext& context) {
   const auto& trailers = context.GetServerTrailingMetadata();
+  EXPECT_LE(trailers.count("x-request-id"), 1u);
   const auto found = trailers.find("x-request-id");
   return found == trailers.end() ? "" : std::string(found->second.data(), found->second.size());
 }
 
-// The id that comes back for the one sent; "" sends none.
-std::string IdFor(RpcFixture* fixture, const std::string& sent) {
+// The id that comes back for the one sent, with a call that goes well or with one that fails; "" sends none.
+std::string IdFor(RpcFixture* fixture, const std::string& sent, bool fails = false) {
   grpc::ClientContext context;
   if (!sent.empty()) context.AddMetadata("x-request-id", sent);
-  v1::GetCapabilitiesResponse response;
-  EXPECT_TRUE(fixture->stub->GetCapabilities(&context, {}, &response).ok());
+  if (fails) {
+    v1::GetPlanResponse response;
+    EXPECT_FALSE(fixture->stub->GetPlan(&context, {}, &response).ok());
+  } else {
+    v1::GetCapabilitiesResponse response;
+    EXPECT_TRUE(fixture->stub->GetCapabilities(&context, {}, &response).ok());
+  }
   return TrailingId(context);
 }
 
 TEST(RequestId, OneThatIsWellFormedComesBackOthersAreReplaced) {
   RpcFixture fixture;
-  EXPECT_EQ(IdFor(&fixture, "job-7.rank_0"), "job-7.rank_0");
-  EXPECT_EQ(IdFor(&fixture, std::string(64, 'x')), std::string(64, 'x'));
-  const std::string first = IdFor(&fixture, "");
+  for (const bool fails : {false, true}) {
+    EXPECT_EQ(IdFor(&fixture, "job-7.rank_0", fails), "job-7.rank_0");
+    EXPECT_EQ(IdFor(&fixture, std::string(64, 'x'), fails), std::string(64, 'x'));
+  }
+  const std::string first = IdFor(&fixture, "", true);
   EXPECT_THAT(first, ::testing::MatchesRegex("[0-9a-f]+"));
   EXPECT_EQ(first.size(), 16u);
-  EXPECT_NE(IdFor(&fixture, ""), first);
+  EXPECT_NE(IdFor(&fixture, "", true), first);
+  EXPECT_EQ(IdFor(&fixture, ""), "") << "nobody needs it";
   for (const std::string& bad : {std::string(65, 'x'), std::string("a b"), std::string("a\"b")}) {
-    EXPECT_NE(IdFor(&fixture, bad), bad);
-    EXPECT_EQ(IdFor(&fixture, bad).size(), 16u);
+    EXPECT_NE(IdFor(&fixture, bad, true), bad);
+    EXPECT_EQ(IdFor(&fixture, bad, true).size(), 16u);
+    EXPECT_EQ(IdFor(&fixture, bad), "");
   }
 }
 
