@@ -262,7 +262,7 @@ double DayCount::Utilisation(const ClusterModel& model) const {
 std::vector<DayCount> SimulateDays(const ClusterModel& model) { return Days(model).Run(); }
 
 std::string FirstLimit(const ClusterModel& model, const DayCount& day) {
-  // What one replica answers from its memory, as measured: 24,263 (service_load in measured/figures.md).
+  // One replica has answered 64,841 from its memory (service_load in measured/figures.md); on a slower processor this many.
   constexpr double kHitsPerSecond = 24000;
   struct Limit {
     const char* what;
