@@ -13,8 +13,8 @@
 #include "solvers/model/field_error.h"
 
 ABSL_FLAG(std::string, service, "stowage.v1.PlanService",
-          "service that must be serving; stowage.v1.PlanService/ready is not while the queue is "
-          "full; empty for the server as a whole");
+          "service that must be serving; stowage.v1.PlanService/ready is not while the server "
+          "drains; empty for the server as a whole");
 ABSL_FLAG(absl::Duration, timeout, absl::Seconds(2), "how long all of it may take");
 
 namespace stowage {

@@ -16,7 +16,7 @@ from stowaged_client import need_packages, use_environment  # noqa: E402
 
 # The oldest with all that is used here stable, and the newest that the schemas know.
 OLDEST = "1.30"
-OVERLAYS = {"plain": 7, "redis": 12, "durable": 17, "production": 14}
+OVERLAYS = {"plain": 7, "redis": 12, "durable": 17, "production": 19}
 
 
 def lint(deploy):
