@@ -1,4 +1,4 @@
-// Turns away who is nobody before their message is read.
+// Turns a caller away of whom nobody knows who it is, before its message is read.
 //
 // Health and reflection stay open: probes have no tokens. Handlers ask again who calls, for what
 // gRPC keeps of this answer belongs to the connection, and one connection may carry the calls of

@@ -25,7 +25,7 @@ struct LiveConfig {
 LiveConfig LiveConfigFromFlags();
 
 struct ServerConfig {
-  RpcServerOptions rpc;  // log, audit and authenticator are whoever starts it's to set
+  RpcServerOptions rpc;  // whoever starts the server sets log, audit and authenticator
   AuthOptions auth;
   LogLevel log_level = LogLevel::kInfo;
   std::string metrics_listen;  // empty: no endpoint

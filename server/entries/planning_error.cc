@@ -36,6 +36,10 @@ absl::Status Exhausted(const std::string& message, const std::string& reason,
   return status;
 }
 
+absl::Status NoStoreError(const char* what, const std::string& why) {
+  return WithPlanningReason(absl::UnavailableError(absl::StrCat(what, why)), "STORE_UNAVAILABLE");
+}
+
 }  // namespace
 
 absl::Status PlanNotCachedError() {
@@ -44,15 +48,19 @@ absl::Status PlanNotCachedError() {
 }
 
 absl::Status StoreUnavailableError(const std::string& why) {
-  return WithPlanningReason(
-      absl::UnavailableError(absl::StrCat("plans cannot be changed everywhere now: ", why)),
-      "STORE_UNAVAILABLE");
+  return NoStoreError("plans cannot be changed everywhere now: ", why);
 }
 
 absl::Status ListUnavailableError(const std::string& why) {
-  return WithPlanningReason(
-      absl::UnavailableError(absl::StrCat("the list would lack plans: ", why)),
-      "STORE_UNAVAILABLE");
+  return NoStoreError("the list would lack plans: ", why);
+}
+
+absl::Status ExportUnavailableError(const std::string& why) {
+  return NoStoreError("the export would lack decisions: ", why);
+}
+
+absl::Status ImportUnavailableError(const std::string& why) {
+  return NoStoreError("not all decisions are where all servers find them: ", why);
 }
 
 absl::Status EtagMismatchError(const std::string& etag) {

@@ -19,8 +19,10 @@ absl::Status PlanNotCachedError();
 // UNAVAILABLE, STORE_UNAVAILABLE: a tier of the store did not do what was asked for; nothing is
 // certain to be changed, and it may be tried again.
 absl::Status StoreUnavailableError(const std::string& why);
-// The same of a list, which lacked plans.
+// The same of a list, which lacked plans, of an export of decisions, and of an import.
 absl::Status ListUnavailableError(const std::string& why);
+absl::Status ExportUnavailableError(const std::string& why);
+absl::Status ImportUnavailableError(const std::string& why);
 // ABORTED, ETAG_MISMATCH: somebody has changed the entry since the caller looked at it; `etag` holds now.
 absl::Status EtagMismatchError(const std::string& etag);
 // RESOURCE_EXHAUSTED, QUEUE_FULL and TOO_MANY_CALLS: with a time to retry after, for waiting helps.

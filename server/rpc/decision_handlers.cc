@@ -24,10 +24,9 @@ constexpr char kList[] = "decisions";  // tells its tokens from those of other l
 
 absl::Status NoBookError() { return absl::UnimplementedError("this server keeps no decisions"); }
 
-// Of the book: callers may act on the reason.
-absl::Status Unavailable(const absl::Status& status) {
-  return absl::IsUnavailable(status) ? StoreUnavailableError(std::string(status.message()))
-                                     : status;
+// Of the book, as `error` says it: callers may act on the reason.
+absl::Status Told(const absl::Status& status, absl::Status (*error)(const std::string&)) {
+  return absl::IsUnavailable(status) ? error(std::string(status.message())) : status;
 }
 
 // Which of a key's decisions it is, as a position in a page says it.
@@ -163,7 +162,7 @@ absl::StatusOr<std::optional<PagePosition>> DecisionHandlers::FillPage(
     v1::ExportDecisionsResponse* page) const {
   const auto after_key = after ? std::make_optional(after->key) : std::nullopt;
   absl::StatusOr<std::vector<PlanKey>> keys = book_->Keys(after_key, limit, stop);
-  if (!keys.ok()) return Unavailable(keys.status());
+  if (!keys.ok()) return Told(keys.status(), ExportUnavailableError);
   const bool is_last = keys->size() < limit;
   // What the page before has not shown of its last key.
   if (after && after->revision) keys->insert(keys->begin(), after->key);
@@ -173,13 +172,14 @@ absl::StatusOr<std::optional<PagePosition>> DecisionHandlers::FillPage(
     const PlanKey& key = (*keys)[i];
     if (stop.stop_requested()) return CallCancelledError();
     const absl::StatusOr<std::vector<Decision>> decisions = book_->Gathered(key);
-    if (!decisions.ok()) return Unavailable(decisions.status());
+    if (!decisions.ok()) return Told(decisions.status(), ExportUnavailableError);
     const absl::StatusOr<bool> added = lines.Add(key, *decisions);
     if (!added.ok()) return added.status();
     is_full = !*added;
   }
   // What was lost meanwhile is missing in what came after.
-  if (absl::Status complete = book_->CheckComplete(); !complete.ok()) return Unavailable(complete);
+  if (absl::Status complete = book_->CheckComplete(); !complete.ok())
+    return Told(complete, ExportUnavailableError);
   if (is_full) return lines.position();
   return is_last ? std::nullopt : lines.position();
 }
@@ -194,7 +194,7 @@ absl::Status DecisionHandlers::Handle(const v1::ImportDecisionsRequest& request,
     if (stop.stop_requested()) return CallCancelledError();
     const absl::StatusOr<std::vector<Decision>> taken = book_->Take(key, decisions);
     AuditImport(*record, key, taken.ok() ? *taken : decisions, taken.status());
-    if (!taken.ok()) return Unavailable(taken.status());
+    if (!taken.ok()) return Told(taken.status(), ImportUnavailableError);
     const auto count = static_cast<int32_t>(taken->size());
     response->set_taken(response->taken() + count);
     response->set_known(response->known() + static_cast<int32_t>(decisions.size()) - count);

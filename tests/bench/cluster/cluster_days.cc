@@ -48,6 +48,13 @@ std::vector<Way> Ways() {
   ways.push_back({"three replicas on one Redis", {}});
   ways.push_back({"the same, Redis comes back empty", {}});
   ways.back().model.failover_loses_all = true;
+  ways.push_back({"on one Redis, asked by key", {}});
+  ways.back().model.routes_by_key = true;
+  // As the manifests have it.
+  ways.push_back({"by key, a file each", ways.back().model});
+  ways.back().model.file_megabytes = 1024;
+  ways.push_back({"by key, a file each, Redis comes back empty", ways.back().model});
+  ways.back().model.failover_loses_all = true;
   ways.push_back({"three replicas, a file each", {}});
   ways.back().model.shared_megabytes = 0;
   ways.back().model.file_megabytes = 4096;
@@ -60,6 +67,8 @@ std::vector<Way> Ways() {
   ways.back().model.churn_hours = 1e9;
   ways.push_back({"on one Redis, ten times the jobs", {}});
   ways.back().model.jobs_per_day = 1000000;
+  ways.push_back({"by key, on one Redis, ten times the jobs", ways.back().model});
+  ways.back().model.routes_by_key = true;
   return ways;
 }
 

@@ -252,7 +252,9 @@ TEST(DecisionAdmin, WhereServersShareAllIsExportedOrNothing) {
       << "nobody has asked it about the key before";
   ASSERT_TRUE(shared.Reach()->Tell(KeyOf("b"), {DeletedAt(5)}).ok());
   shared.SetDamaged(true);
-  EXPECT_EQ(GetReason(server.calls->Export().status()), "STORE_UNAVAILABLE");
+  const absl::Status lacking = server.calls->Export().status();
+  EXPECT_EQ(GetReason(lacking), "STORE_UNAVAILABLE");
+  EXPECT_THAT(std::string(lacking.message()), HasSubstr("the export would lack decisions: "));
   shared.SetDamaged(false);
   shared.SetOut(true);
   EXPECT_EQ(GetReason(server.calls->Export().status()), "STORE_UNAVAILABLE");
