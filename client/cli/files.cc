@@ -48,6 +48,16 @@ bool GiveTo(int fd, const struct stat& before) {
   return fchmod(fd, before.st_mode & 0777) == 0;
 }
 
+// On the disk, as `before` was where that is not null. Closes the file; errno says why not.
+bool WriteWhole(int fd, absl::string_view content, const struct stat* before) {
+  bool written = WriteAll(fd, content) && (before == nullptr || GiveTo(fd, *before));
+  written = written && fsync(fd) == 0;
+  const int why = errno;
+  const bool closed = close(fd) == 0;
+  if (!written) errno = why;
+  return written && closed;
+}
+
 // So that a name in it is there after a power cut. Where that cannot be done the file itself is whole all the same.
 void SyncFolderOf(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
@@ -92,27 +102,18 @@ absl::Status ReplaceFile(const std::string& path, const std::string& content) {
     errno = error.value();
     return FileError(path, "write");
   }
-  std::string unfinished = absl::StrCat(file, ".XXXXXX");
-  const int fd = mkostemp(unfinished.data(), O_CLOEXEC);  // with mode 0600
+  std::string unfinished = absl::StrCat(file, ".XXXXXX");  // mkostemp puts letters for the X
+  const int fd = mkostemp(unfinished.data(), O_CLOEXEC);   // with mode 0600
   if (fd < 0) return FileError(path, "write");
-  bool written = WriteAll(fd, content) && fsync(fd) == 0;
-  if (written && exists) written = GiveTo(fd, before);
-  int why = errno;
-  if (close(fd) != 0 && written) {
-    written = false;
-    why = errno;
+  const bool written = WriteWhole(fd, content, exists ? &before : nullptr);
+  if (written && rename(unfinished.c_str(), file.c_str()) == 0) {
+    SyncFolderOf(file);
+    return absl::OkStatus();
   }
-  if (written && rename(unfinished.c_str(), file.c_str()) != 0) {
-    written = false;
-    why = errno;
-  }
-  if (!written) {
-    unlink(unfinished.c_str());
-    errno = why;
-    return FileError(path, "write");
-  }
-  SyncFolderOf(file);
-  return absl::OkStatus();
+  const int why = errno;
+  unlink(unfinished.c_str());
+  errno = why;
+  return FileError(path, "write");
 }
 
 absl::Status CheckWritable(const std::string& path) {

@@ -100,7 +100,7 @@ std::vector<std::shared_ptr<const Plan>> PlansServing(const PlanEntry& entry, By
                 [&entry](const StoredPlan& stored) { return IsServing(entry, stored); });
 }
 
-std::shared_ptr<const Plan> FirstServing(const PlanEntry& entry, Bytes budget) {
+std::shared_ptr<const Plan> FirstPlanServing(const PlanEntry& entry, Bytes budget) {
   if (const StoredPlan* const only = OnlyOne(entry, budget)) return only->plan;
   const StoredPlan* first = nullptr;
   for (const StoredPlan& stored : entry.plans) {

@@ -28,7 +28,7 @@ bool Serves(const Plan& plan, Bytes budget);
 std::vector<std::shared_ptr<const Plan>> PlansServing(const PlanEntry& entry, Bytes budget);
 
 // The first of them; null where there is none. Allocates nothing.
-std::shared_ptr<const Plan> FirstServing(const PlanEntry& entry, Bytes budget);
+std::shared_ptr<const Plan> FirstPlanServing(const PlanEntry& entry, Bytes budget);
 
 // What a search of one entry found.
 struct Found {

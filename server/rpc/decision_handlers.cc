@@ -178,8 +178,9 @@ absl::StatusOr<std::optional<PagePosition>> DecisionHandlers::FillPage(
     is_full = !*added;
   }
   // What was lost meanwhile is missing in what came after.
-  if (absl::Status complete = book_->CheckComplete(); !complete.ok())
+  if (absl::Status complete = book_->CheckComplete(); !complete.ok()) {
     return Told(complete, ExportUnavailableError);
+  }
   if (is_full) return lines.position();
   return is_last ? std::nullopt : lines.position();
 }

@@ -18,7 +18,7 @@ std::optional<CachedPlan> ServingIn(const PlanEntry& entry, const PlanKey& key,
   std::optional<Bytes> bytes = WithoutSolver(budget, entry.store_all.peak);
   if (!bytes) bytes = entry.least_budget;
   if (!bytes) return std::nullopt;
-  std::shared_ptr<const Plan> plan = FirstServing(entry, *bytes);
+  std::shared_ptr<const Plan> plan = FirstPlanServing(entry, *bytes);
   // That there is no schedule holds under the reference costs; who asks has named none.
   if (!plan || plan->status != PlanStatus::kFound) return std::nullopt;
   return CachedPlan{std::move(plan), *bytes, key, ProfileWanted(entry)};

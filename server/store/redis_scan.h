@@ -18,8 +18,8 @@ namespace stowage {
 // Told some names at a time, of which one may come twice. Not OK: the scan ends with that.
 using ScannedPage = std::function<absl::Status(const std::vector<RedisReply>& names)>;
 
-// Every name that is there from the beginning to the end, at the server that has `key`. The errors of RunAt; UNAVAILABLE, too,
-// where another server has had the keys since it began: some may have been passed over. O(all keys there), a thousand a round
+// Every name that is there from the beginning to the end, at the server that has `key`. The errors of RunAt, and of StatusOf where the
+// server refuses SCAN; UNAVAILABLE, too, where another server has had the keys since it began: some may have been passed over. O(all keys there), a thousand a round
 // trip. `page` must end what goes on for too long: a server that is broken may never come to an end.
 absl::Status ScanAt(const std::string& key, const std::string& pattern, RedisClient* redis,
                     const ScannedPage& page);

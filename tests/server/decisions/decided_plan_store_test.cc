@@ -228,24 +228,6 @@ TEST_F(TwoServers, WhatWasRefusedBecauseAnAnswerWasLostIsWithdrawn) {
   EXPECT_EQ(ServingAt(b_.get()), 2);
 }
 
-// Of which nothing can be written when it is told so.
-class UnreliableStore final : public DecisionStore {
- public:
-  explicit UnreliableStore(std::shared_ptr<MemoryDecisionStore> store, std::atomic<bool>* fails)
-      : store_(std::move(store)), fails_(fails) {}
-  absl::StatusOr<std::vector<KeyedDecision>> Load() override { return store_->Load(); }
-  absl::Status Write(const PlanKey& key, const std::vector<Decision>& decisions) override {
-    return *fails_ ? absl::UnavailableError("disk full") : store_->Write(key, decisions);
-  }
-  absl::Status DropUpTo(const PlanKey& key, int64_t generation) override {
-    return *fails_ ? absl::UnavailableError("disk full") : store_->DropUpTo(key, generation);
-  }
-
- private:
-  const std::shared_ptr<MemoryDecisionStore> store_;
-  std::atomic<bool>* const fails_;
-};
-
 class DiskFull : public ::testing::Test {
  protected:
   DiskFull() { EXPECT_TRUE(plans_.Put(Key(), before_).ok()); }

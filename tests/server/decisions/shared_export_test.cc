@@ -40,29 +40,11 @@ Decision FrozenAt(int64_t stamp, int64_t generation) {
   return {DecisionKind::kFreeze, Bytes(0), stamp, generation, nullptr};
 }
 
-// A disk on which nothing can be written when it is told so.
-class FullDisk final : public DecisionStore {
- public:
-  FullDisk(std::shared_ptr<MemoryDecisionStore> store, const std::atomic<bool>* full)
-      : store_(std::move(store)), full_(full) {}
-  absl::StatusOr<std::vector<KeyedDecision>> Load() override { return store_->Load(); }
-  absl::Status Write(const PlanKey& key, const std::vector<Decision>& decisions) override {
-    return *full_ ? absl::UnavailableError("disk full") : store_->Write(key, decisions);
-  }
-  absl::Status DropUpTo(const PlanKey& key, int64_t generation) override {
-    return store_->DropUpTo(key, generation);
-  }
-
- private:
-  const std::shared_ptr<MemoryDecisionStore> store_;
-  const std::atomic<bool>* const full_;
-};
-
 class SharedExport : public ::testing::Test {
  protected:
   std::unique_ptr<DecisionBook> Book(std::unique_ptr<SharedDecisions> shared) {
-    auto book =
-        DecisionBook::Open(std::make_unique<FullDisk>(disk_, &full_), std::move(shared), &metrics_);
+    auto book = DecisionBook::Open(std::make_unique<UnreliableStore>(disk_, &full_),
+                                   std::move(shared), &metrics_);
     EXPECT_TRUE(book.ok()) << book.status();
     return *std::move(book);
   }

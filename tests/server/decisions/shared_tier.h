@@ -147,6 +147,24 @@ class DecisionsInProcess {
   std::function<void()> on_tell_;
 };
 
+// A store of decisions to which nothing can be written while it fails.
+class UnreliableStore final : public DecisionStore {
+ public:
+  UnreliableStore(std::shared_ptr<MemoryDecisionStore> store, const std::atomic<bool>* fails)
+      : store_(std::move(store)), fails_(fails) {}
+  absl::StatusOr<std::vector<KeyedDecision>> Load() override { return store_->Load(); }
+  absl::Status Write(const PlanKey& key, const std::vector<Decision>& decisions) override {
+    return *fails_ ? absl::UnavailableError("disk full") : store_->Write(key, decisions);
+  }
+  absl::Status DropUpTo(const PlanKey& key, int64_t generation) override {
+    return *fails_ ? absl::UnavailableError("disk full") : store_->DropUpTo(key, generation);
+  }
+
+ private:
+  const std::shared_ptr<MemoryDecisionStore> store_;
+  const std::atomic<bool>* const fails_;
+};
+
 // What servers share, as each of them reaches it.
 class SharedTier {
  public:

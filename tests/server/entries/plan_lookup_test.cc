@@ -78,8 +78,8 @@ TEST(PlanLookup, TheFastestComesFirstAndSchedulesBeforeRefusals) {
   EXPECT_EQ(serving[1], entry.plans[1].plan);
   EXPECT_EQ(serving[2], entry.plans[0].plan);
   EXPECT_TRUE(PlansServing(entry, Bytes(75)).empty());
-  EXPECT_EQ(FirstServing(entry, Bytes(90)), serving[0]);
-  EXPECT_EQ(FirstServing(entry, Bytes(75)), nullptr);
+  EXPECT_EQ(FirstPlanServing(entry, Bytes(90)), serving[0]);
+  EXPECT_EQ(FirstPlanServing(entry, Bytes(75)), nullptr);
 }
 
 // Equal ones, shadows, pins and what is not found: in any of them the first is the first of all.
@@ -99,7 +99,7 @@ TEST(PlanLookup, TheFirstThatServesIsTheFirstOfAllThatServe) {
     }
     for (const int64_t budget : {60, 70, 80, 90, 100}) {
       const auto all = PlansServing(entry, Bytes(budget));
-      EXPECT_EQ(FirstServing(entry, Bytes(budget)), all.empty() ? nullptr : all.front());
+      EXPECT_EQ(FirstPlanServing(entry, Bytes(budget)), all.empty() ? nullptr : all.front());
       served += all.empty() ? 0 : 1;
     }
   }
