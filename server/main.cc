@@ -34,6 +34,7 @@
 #include "server/service/plan_solver.h"
 #include "server/service/planning_service.h"
 #include "solvers/base/flag_parser.h"
+#include "solvers/base/version.h"
 #include "solvers/planner.h"
 
 namespace stowage {
@@ -244,7 +245,7 @@ int ImportDecisions(const std::string& path, const StoreConfig& config) {
 }
 
 int PrintHelp() {
-  std::cout << "stowaged " << kSolverVersion << ": plans for the memory of training, over gRPC\n\n"
+  std::cout << "stowaged " << kVersion << ": plans for the memory of training, over gRPC\n\n"
             << FlagHelp(FlagNames());
   return 0;
 }
@@ -256,7 +257,8 @@ int Main(const std::vector<std::string>& arguments) {
   const absl::StatusOr<ConfigSources> sources = ConfigSources::Apply(*line, ProcessEnvironment);
   if (!sources.ok()) return Fail(kExitBadFlags, sources.status());
   if (absl::GetFlag(FLAGS_version)) {
-    std::cout << "stowaged " << kSolverVersion << " (" << BuildInfo() << ")\n";
+    std::cout << "stowaged " << kVersion << " (solvers " << kSolverVersion << ", " << BuildInfo()
+              << ")\n";
     return 0;
   }
   absl::StatusOr<ServerConfig> config = ConfigFromFlags(*sources);
@@ -268,7 +270,7 @@ int Main(const std::vector<std::string>& arguments) {
   if (absl::GetFlag(FLAGS_export_decisions)) return ExportDecisions(config->store);
   const std::string import = absl::GetFlag(FLAGS_import_decisions);
   if (!import.empty()) return ImportDecisions(import, config->store);
-  config->rpc.version = kSolverVersion;
+  config->rpc.version = kVersion;
   return Serve(*config, *line, *sources);
 }
 

@@ -44,8 +44,8 @@
 
 namespace stowage {
 
-// Also that of the project, its programs and its images. Rises with every change after which a request
-// may get another plan, or the same plan another prediction: services then solve anew what they keep.
+// Rises with every change after which a request may get another plan, or the same plan another prediction: services then
+// solve anew what they keep. Not the version of Stowage (solvers/base/version.h).
 inline constexpr char kSolverVersion[] = "0.1.8";
 
 struct PlanOptions {

@@ -12,6 +12,7 @@
 #include "client/cli/help_text.h"
 #include "client/cli/torch_program.h"
 #include "solvers/base/flag_parser.h"
+#include "solvers/base/version.h"
 #include "solvers/planner.h"
 
 namespace stowage {
@@ -117,7 +118,7 @@ int RunCommandLine(const std::vector<Command>& commands, const Arguments& argume
   }
   if (AsksForHelp(arguments[0])) return Help(commands, After(arguments));
   if (arguments[0] == "--version") {
-    std::cout << "stowage " << kSolverVersion << "\n";
+    std::cout << "stowage " << kVersion << " (solvers " << kSolverVersion << ")\n";
     return kExitOk;
   }
   if (arguments[0] == "completion") return Completion(commands, After(arguments));

@@ -4,7 +4,7 @@
 #include "client/cli/exit_code.h"
 #include "client/cli/help_text.h"
 #include "solvers/base/flag_parser.h"
-#include "solvers/planner.h"
+#include "solvers/base/version.h"
 
 namespace stowage {
 namespace {
@@ -35,7 +35,7 @@ void AppendCommand(const std::string& words, const Command& command, std::string
 
 std::string ManPage(const std::vector<Command>& commands) {
   std::string page = absl::StrCat(
-      ".TH STOWAGE 1 \"\" \"stowage ", kSolverVersion,
+      ".TH STOWAGE 1 \"\" \"stowage ", kVersion,
       "\"\n.SH NAME\nstowage \\- fits the training of deep networks into a memory budget\n"
       ".SH SYNOPSIS\n.B stowage\n.I COMMAND\n[\\-\\-flag=value ...]\n"
       ".SH DESCRIPTION\nPlans which activations to keep, to recompute and to offload, so that a "

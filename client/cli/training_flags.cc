@@ -12,8 +12,8 @@
 #include "client/cli/say.h"
 #include "client/cli/training_commands.h"
 #include "client/rpc/server_flags.h"
+#include "solvers/base/version.h"
 #include "solvers/model/field_error.h"
-#include "solvers/planner.h"
 
 namespace stowage {
 
@@ -62,7 +62,7 @@ std::unique_ptr<OtlpExporter> ExporterFromEnvironment() {
     if (!file) return nullptr;
   }
   options.service_name = "stowage";
-  options.service_version = kSolverVersion;
+  options.service_version = kVersion;
   return std::make_unique<OtlpExporter>(options);
 }
 

@@ -5,8 +5,8 @@
 #include "absl/strings/str_format.h"
 #include "client/rpc/doctor_checks.h"
 #include "client/rpc/grpc_connection.h"
+#include "solvers/base/version.h"
 #include "solvers/model/canonical.h"
-#include "solvers/planner.h"
 
 namespace stowage {
 namespace {
@@ -48,9 +48,9 @@ bool CheckVersions(Examination* examination, const Capabilities& server) {
         server.key_encoding_version > kEncodingVersion ? "upgrade this client"
                                                        : "upgrade the server");
   }
-  if (server.server_version != kSolverVersion) {
+  if (server.server_version != kVersion) {
     examination->Note(absl::StrCat("the server is of version ", server.server_version,
-                                   ", this client of ", kSolverVersion),
+                                   ", this client of ", kVersion),
                       "they work together; upgrade the older one when there is time");
   }
   return true;

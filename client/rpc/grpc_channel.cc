@@ -12,7 +12,7 @@
 #include "client/rpc/error_hints.h"
 #include "client/rpc/fork_guard.h"
 #include "solvers/base/trace_context.h"
-#include "solvers/planner.h"
+#include "solvers/base/version.h"
 
 namespace stowage {
 namespace {
@@ -26,7 +26,7 @@ grpc::ChannelArguments Arguments(const GrpcOptions& options) {
   // Plans are small and compress badly; profiles are sent once.
   arguments.SetCompressionAlgorithm(GRPC_COMPRESS_NONE);
   arguments.SetUserAgentPrefix(absl::StrCat(
-      options.user_agent, options.user_agent.empty() ? "" : " ", "stowage/", kSolverVersion));
+      options.user_agent, options.user_agent.empty() ? "" : " ", "stowage/", kVersion));
   // Connections shared between channels share their backoff too: see Discard.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   // A peer that is gone without a word is noticed within seconds, not at the deadline of a call: also

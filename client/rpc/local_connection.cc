@@ -8,6 +8,7 @@
 #include "client/rpc/call_stop.h"
 #include "client/rpc/local_frontier.h"
 #include "proto/codec/grpc_status.h"
+#include "solvers/base/version.h"
 #include "solvers/batch/fit_batch.h"
 #include "solvers/planner.h"
 #include "solvers/schedule/instance.h"
@@ -167,7 +168,7 @@ class LocalConnection : public PlanConnection {
 
   absl::StatusOr<Capabilities> GetCapabilities(const CallOptions&) override {
     Capabilities capabilities;
-    capabilities.server_version = kSolverVersion;
+    capabilities.server_version = kVersion;
     capabilities.key_encoding_version = kEncodingVersion;
     for (const Solver* solver : AllSolvers()) capabilities.solvers.push_back(solver->info());
     capabilities.max_message = Bytes(std::numeric_limits<int64_t>::max());

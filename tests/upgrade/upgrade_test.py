@@ -44,7 +44,9 @@ class Version:
 
     def __init__(self, folder, profiles):
         self._folder, self.profiles = pathlib.Path(folder), pathlib.Path(profiles)
-        self.name = self.stowage("--version").stdout.split()[1]
+        said = self.stowage("--version").stdout  # "stowage 0.1.0 (solvers 0.1.8)"; before 0.1.0 one number was both
+        self.name = said.split()[1]
+        self.solvers = said.split("solvers ")[-1].split()[-1].rstrip(")")
         self.stowaged = str(self._folder / "stowaged")
 
     def stowage(self, *words, code=0):
@@ -168,8 +170,8 @@ def renewed(version, address, decided):
         version.plans(address)
         serving = [plan for plan in version.revisions(address) if plan["state"] == "serving"]
         moving = [plan for plan in serving if not plan["pinned"] and plan["key"] != decided.of[decided.frozen]]
-        return moving and all(plan["solver_version"] == version.name for plan in moving)
-    until(RENEWED_S, done, f"all plans are of {version.name}")
+        return moving and all(plan["solver_version"] == version.solvers for plan in moving)
+    until(RENEWED_S, done, f"all plans are of solvers {version.solvers}")
 
 
 def check_export(old, new, folder):

@@ -15,6 +15,7 @@
 #include "client/python/core/problem_fields.h"
 #include "client/python/core/solving.h"
 #include "client/python/core/status_error.h"
+#include "solvers/base/version.h"
 #include "solvers/model/canonical.h"
 #include "solvers/model/field_error.h"
 #include "solvers/pipeline/pipeline.h"
@@ -308,7 +309,7 @@ void BindFrontier(py::module_* module) {
 
 PYBIND11_MODULE(_core, module) {
   stowage::RegisterStatusErrors();
-  module.attr("VERSION") = stowage::kSolverVersion;
+  module.attr("VERSION") = stowage::kVersion;
   module.attr("KEY_ENCODING_VERSION") = stowage::kEncodingVersion;
   stowage::BindArguments(&module);
   stowage::BindProfile(&module);

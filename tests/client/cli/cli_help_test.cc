@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "client/cli/exit_code.h"
+#include "solvers/base/version.h"
 #include "solvers/planner.h"
 #include "tests/client/cli/stowage_command.h"
 #include "tests/support/stowaged_process.h"
@@ -92,7 +93,8 @@ TEST(CliHelp, HelpOfACommandIsWhatItsFlagPrints) {
   EXPECT_THAT(HelpOf("completion"), HasSubstr("usage: stowage completion bash|zsh|fish"));
   EXPECT_EQ(Stowage("completion --help").out, HelpOf("completion"));
   EXPECT_EQ(Stowage("help dance").code, kExitUsage);
-  EXPECT_EQ(Stowage("--version").out, absl::StrCat("stowage ", kSolverVersion, "\n"));
+  EXPECT_EQ(Stowage("--version").out,
+            absl::StrCat("stowage ", kVersion, " (solvers ", kSolverVersion, ")\n"));
 }
 
 // In the order of the help: what one example writes the next may read. A server listens where they say.

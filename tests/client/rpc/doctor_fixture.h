@@ -13,8 +13,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/rpc/doctor.h"
+#include "solvers/base/version.h"
 #include "solvers/model/canonical.h"
-#include "solvers/planner.h"
 #include "tests/client/rpc/fake_server.h"
 #include "tests/client/rpc/test_certificates.h"
 
@@ -32,7 +32,7 @@ class DoctorTest : public testing::Test {
     server_ = std::make_unique<FakeServer>("localhost:0", 0, std::move(credentials));
     options_.address = Here(server_->port());
     server_->capabilities = [this](const grpc::ServerContext&, v1::GetCapabilitiesResponse* out) {
-      out->set_server_version(kSolverVersion);
+      out->set_server_version(kVersion);
       out->set_key_encoding_version(kEncodingVersion);
       out->add_implemented_rpcs("ComputePlan");
       if (spoil_) spoil_(out);

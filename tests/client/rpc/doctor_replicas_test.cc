@@ -14,7 +14,7 @@ class DoctorOfReplicasTest : public DoctorTest {
     Serve();
     second_ = std::make_unique<FakeServer>("localhost:0");
     second_->capabilities = [this](const grpc::ServerContext&, v1::GetCapabilitiesResponse* out) {
-      out->set_server_version(kSolverVersion);
+      out->set_server_version(kVersion);
       out->set_key_encoding_version(kEncodingVersion);
       out->add_implemented_rpcs("ComputePlan");
       out->set_role(role_of_second_);

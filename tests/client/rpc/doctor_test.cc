@@ -84,7 +84,7 @@ TEST_F(DoctorTest, NothingIsWrongOverAUnixSocket) {
   SocketAddress address;
   FakeServer server(address.uri());
   server.capabilities = [](const grpc::ServerContext&, v1::GetCapabilitiesResponse* out) {
-    out->set_server_version(kSolverVersion);
+    out->set_server_version(kVersion);
     out->set_key_encoding_version(kEncodingVersion);
     out->add_implemented_rpcs("ComputePlan");
     return absl::OkStatus();
