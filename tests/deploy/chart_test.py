@@ -15,7 +15,8 @@ BEGINNINGS = ("plain", "redis", "durable", "production")
 # Of releases alone: what tells two of them apart, and who made a resource.
 OF_RELEASES = {"app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "helm.sh/chart", "checksum/config"}
 # A resource of Redis has the name of its release, too.
-NAMES = {f"stowaged-{one}": f"stowage-{one}" for one in ("redis", "redis:6379", "decisions", "decisions:6379")}
+NAMES = {f"{scheme}stowaged-{one}{port}": f"{scheme}stowage-{one}{port}" for one in ("redis", "decisions")
+         for scheme, port in (("", ""), ("", ":6379"), ("rediss://", ":6379"))}
 
 
 def plain(value):
@@ -115,6 +116,21 @@ def check_own_durable_redis(render):
     assert len(manifests.workloads(resources)) == 2
 
 
+def check_own_redis_behind_tls(render):
+    """Of one that is not the chart's, its authority comes by the Secret alone, and each of both Redis has its own."""
+    import manifests
+    resources = render("plain", {
+        "redis": {"tls": {"secretName": "theirs"}}, "decisionsRedis": {"tls": {"secretName": "theirs-too"}},
+        "settings": {"redis": "rediss://redis.example", "decisions_redis": "rediss://durable.example"}})
+    settings = manifests.settings(resources)
+    assert settings["redis_ca"] == "/etc/stowage/redis-ca/ca.crt", settings
+    assert settings["decisions_redis_ca"] == "/etc/stowage/decisions-ca/ca.crt", settings
+    manifests.check_all(resources)
+    secrets = {volume["name"]: volume["secret"]["secretName"] for volume in manifests.stowaged_container(resources)[0]["volumes"]
+               if "secret" in volume}
+    assert secrets == {"redis-ca": "theirs", "decisions-ca": "theirs-too"}, secrets
+
+
 def check_rolling(render):
     """A setting that changes rolls the servers; two releases do not select each other's pods."""
     def digest(resources):
@@ -135,6 +151,10 @@ def check_refusals(render):
                          ({"trustedNetwork": True, "settings": {"listen": "0.0.0.0:1"}}, "settings.listen"),
                          ({"trustedNetwork": True, "image": {"repository": "r", "digest": "latest"}}, "digest"),
                          ({"trustedNetwork": True, "decisionsRedis": {"enabled": True}}, "settings.redis"),
+                         ({"trustedNetwork": True, "entryKey": {"secretName": "k"}}, "entryKey.secretName"),
+                         ({"trustedNetwork": True, "redis": {"tls": {"secretName": "s"}}, "settings": {"redis": "redis.example"}},
+                          "redis.tls.secretName"),
+                         ({"trustedNetwork": True, "decisionsRedis": {"tls": {"secretName": "s"}}}, "decisionsRedis.tls.secretName"),
                          ({"trustedNetwork": True, "replica": 2}, "replica"), ({"trustedNetwork": True, "replicas": 0}, "replicas")):
         try:
             render(None, values)
@@ -171,6 +191,7 @@ def main():
     check_values(render)
     check_own_redis(render)
     check_own_durable_redis(render)
+    check_own_redis_behind_tls(render)
     check_rolling(render)
     check_refusals(render)
     print("passed")

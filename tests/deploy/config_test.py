@@ -6,11 +6,13 @@ name what is there.
 
 Exits with 77, "skipped", where a program or package is missing.
 """
+import contextlib
 import os
 import pathlib
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -25,21 +27,34 @@ SERVICE_KEYS = {"read_only", "cap_drop", "security_opt", "restart", "image", "bu
                 "depends_on", "healthcheck", "stop_grace_period", "mem_limit", "user", "command", "working_dir", "tmpfs"}
 
 
+TOKEN = "a-token-of-the-test-0001"
+PASSWORD = "secret"
+
+
+def certificate(folder, name):
+    """A folder with what a Secret for TLS has, a certificate for the name that signed itself."""
+    folder.mkdir()
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}", "-days", "2",
+                    "-addext", f"subjectAltName=DNS:{name}", "-keyout", folder / "tls.key", "-out", folder / "tls.crt"],
+                   check=True, capture_output=True, timeout=60)
+    shutil.copyfile(folder / "tls.crt", folder / "ca.crt")
+
+
 class Machine:
     """A folder with what the configurations expect of a machine: certificates, tokens, passwords, a folder for plans."""
 
     def __init__(self, root):
         self.root = root
-        for folder in ("etc/stowage/tls", "etc/stowage/tokens", "etc/stowage/redis", "etc/stowage/decisions", "var/lib/stowage"):
+        for folder in ("etc/stowage/tokens", "etc/stowage/entry-key", "etc/stowage/redis", "etc/stowage/decisions", "var/lib/stowage"):
             (root / folder).mkdir(parents=True)
-        tls = root / "etc/stowage/tls"
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=stowaged", "-days", "2",
-                        "-addext", "subjectAltName=DNS:stowaged", "-keyout", tls / "tls.key", "-out", tls / "tls.crt"],
-                       check=True, capture_output=True, timeout=60)
-        shutil.copyfile(tls / "tls.crt", tls / "ca.crt")
-        (root / "etc/stowage/tokens/tokens").write_text("a-token-of-the-test-0001 ml planner\n")
+        certificate(root / "etc/stowage/tls", "stowaged")
+        (root / "etc/stowage/tokens/tokens").write_text(f"{TOKEN} ml planner\n")
+        (root / "etc/stowage/entry-key/keys").write_text(f"{'5e' * 32}\n")
         for redis in ("redis", "decisions"):
-            (root / f"etc/stowage/{redis}/password").write_text("secret\n")
+            (root / f"etc/stowage/{redis}/password").write_text(f"{PASSWORD}\n")
+            certificate(root / f"{redis}-tls", f"stowage-{redis}")
+            (root / f"etc/stowage/{redis}-ca").mkdir()
+            shutil.copyfile(root / f"{redis}-tls/ca.crt", root / f"etc/stowage/{redis}-ca/ca.crt")
 
     def here(self, text):
         return re.sub(r"(?<![\w.])/(etc|var/lib)/stowage", rf"{self.root}/\1/stowage", text)
@@ -101,6 +116,95 @@ def check_secured_probes(machine, binaries, deploy):
         server.kill()
         server.wait()
     print("production: probes reach a server behind TLS")
+
+
+class PodOfRedis:
+    """A Redis of production, run on this machine as its pod runs it: by command, arguments and the probe."""
+
+    def __init__(self, machine, resources, name):
+        import manifests
+        _, container = next(one for one in manifests.containers(resources) if one[0]["metadata"]["name"] == f"stowage-{name}")
+        conf = next(one["data"]["redis.conf"] for one in manifests.of_kind(resources, "ConfigMap")
+                    if one["metadata"]["name"].startswith(f"stowage-{name}"))
+        self.folder, self.port, self.tls = machine.root / f"{name}-here", str(free_port()), machine.root / f"{name}-tls"
+        self.folder.mkdir()
+        (self.folder / "redis.conf").write_text(conf.replace("/var/lib/redis", str(self.folder)))
+        self.probe = [self.here(word) for word in container["readinessProbe"]["exec"]["command"]]
+        self.environment = {**os.environ, "REDISCLI_AUTH": PASSWORD}
+        words = [self.here(word).replace("$(REDISCLI_AUTH)", PASSWORD) for word in container["command"] + container["args"]]
+        self.server = subprocess.Popen(words, cwd=self.folder, stdout=subprocess.DEVNULL)
+
+    def here(self, word):
+        word = self.port if word == "6379" else word
+        return word.replace("/etc/redis-tls", str(self.tls)).replace("/etc/redis", str(self.folder))
+
+    def ask(self, *words):
+        """What the probe's program says of other words than its own."""
+        done = subprocess.run([*self.probe[:-1], "-p", self.port, *words], env=self.environment, capture_output=True, text=True, timeout=10)
+        return done.stdout.split()
+
+    def wait(self):
+        until(lambda: self.ask(self.probe[-1]) == ["PONG"], f"the probe {self.probe} does not find Redis")
+
+    def close(self):
+        self.server.kill()
+        self.server.wait()
+
+
+def asked_by_others(pod):
+    """What a client other than this test asked last. One that has not got past TLS has asked nothing."""
+    return {word for word in pod.ask("client", "list") if word.startswith("cmd=")} - {"cmd=client|list", "cmd=NULL"}
+
+
+def until(holds, otherwise):
+    for _ in range(200):
+        if holds():
+            return
+        time.sleep(0.05)
+    raise AssertionError(otherwise)
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def check_shared_by_tls(machine, binaries, deploy):
+    """stowaged of production and both of its Redis, each with its pod's own words: by TLS alone, and what is shared is sealed."""
+    import kustomize
+    import manifests
+    resources = kustomize.render(deploy / "kubernetes" / "overlays" / "production")
+    values = {name: machine.here(value) for name, value in manifests.settings(resources).items()}
+    with contextlib.ExitStack() as all_of_it:
+        pods = {}
+        for name in ("redis", "decisions"):
+            pods[name] = PodOfRedis(machine, resources, name)
+            all_of_it.callback(pods[name].close)
+        flags = [f"--{name}={values[name]}" for name in ("tls_cert", "tls_key", "token_file", "entry_key_file")]
+        for name, flag in (("redis", "redis"), ("decisions", "decisions_redis")):
+            pods[name].wait()
+            plain = subprocess.run(["redis-cli", "-p", pods[name].port, "ping"], capture_output=True, text=True, timeout=10)
+            assert "PONG" not in plain.stdout, f"{name}: answers without TLS"
+            # The host is this machine; the certificate is for the one that the address has.
+            scheme, host = re.fullmatch(r"(rediss://)([\w-]+):6379", values[flag]).groups()
+            flags += [f"--{flag}={scheme}127.0.0.1:{pods[name].port}", f"--{flag}_server_name={host}", f"--{flag}_timeout=5s",
+                      f"--{flag}_ca={values[flag + '_ca']}", f"--{flag}_password_file={values[flag + '_password_file']}"]
+        server, port, _ = start(str(binaries / "stowaged"), *flags)
+        all_of_it.callback(server.wait)
+        all_of_it.callback(server.kill)
+        token = machine.root / "token"
+        token.write_text(TOKEN)
+        catalogue = deploy.parent / "solvers/zoo/data"
+        profile = machine.root / "profile.json"
+        profile.write_bytes(subprocess.check_output([binaries / "stowage", "catalogue", "export", "resnet18", f"--catalogue={catalogue}"],
+                                                    timeout=20))
+        subprocess.run([binaries / "stowage", "plan", f"--server=127.0.0.1:{port}", "--no_local", f"--profile={profile}", "--budget=95%",
+                        "--slots=400", "--tls", f"--ca_file={values['tls_cert']}", "--server_name=stowaged", f"--token_file={token}"],
+                       check=True, capture_output=True, timeout=60)
+        until(lambda: any(":v2m:" in name for name in pods["redis"].ask("--scan")), "there is no sealed entry in Redis")
+        until(lambda: asked_by_others(pods["decisions"]), "stowaged asks nothing of the Redis of decisions")
+    print("production: stowaged and both Redis by TLS, entries sealed")
 
 
 def check_redis(folder, conf, arguments):
@@ -203,6 +307,7 @@ def main():
         machine = Machine(pathlib.Path(name))
         check_kubernetes(machine, stowaged, deploy)
         check_secured_probes(machine, binaries, deploy)
+        check_shared_by_tls(machine, binaries, deploy)
         check_compose(machine, stowaged, deploy, yaml)
         check_container_file(machine, stowaged, deploy)
         machine.check(stowaged, "systemd", (deploy / "systemd" / "stowaged.conf").read_text(), {})

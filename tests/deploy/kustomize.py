@@ -133,15 +133,13 @@ def merge(into, patch):
 
 
 def merge_lists(into, patch, key):
-    """What is new comes first."""
-    new = []
+    """What the patch names comes first, in its order."""
+    named = []
     for element in patch:
-        old = [other for other in into if other.get(key) == element[key]]
-        if old:
-            merge(old[0], element)
-        else:
-            new.append(without_nulls(element))
-    into[:0] = new
+        old = next((other for other in into if other.get(key) == element[key]), {})
+        merge(old, element)
+        named.append(old)
+    into[:] = named + [other for other in into if not any(other is one for one in named)]
 
 
 def without_nulls(value):

@@ -132,6 +132,43 @@ def check_redis(resources):
                 assert lines["maxmemory-policy"] == "allkeys-lru" and lines["appendonly"] == "no"
 
 
+def check_redis_tls(resources):
+    """A Redis, its probe and stowaged agree on whether there is TLS; what each names as a file is in a volume of its own pod."""
+    values = settings(resources)
+    pod, stowaged = stowaged_container(resources)
+    check_mounted("stowaged", stowaged, [value for value in values.values() if value.startswith("/etc/stowage/")])
+    for workload, container in containers(resources):
+        if container["name"] == "redis":
+            flag = "decisions_redis" if "decisions" in workload["metadata"]["name"] else "redis"
+            by_tls = values[flag].startswith("rediss://")
+            words = container["command"] + container["args"]
+            options = dict(zip(words[2::2], words[3::2]))
+            port = str(port_names(workload)["redis"])
+            assert values[flag].removeprefix("rediss://") == f"{workload['metadata']['name']}:{port}", f"{flag}: {values[flag]}"
+            wanted = {"--port": "0", "--tls-port": port} if by_tls else {}
+            assert {name: options[name] for name in ("--port", "--tls-port") if name in options} == wanted, f"{title(workload)}: {options}"
+            probe = container["readinessProbe"]["exec"]["command"]
+            assert ("--tls" in probe) == by_tls == (f"{flag}_ca" in values), title(workload)
+            check_mounted(title(workload), container, [word for word in words + probe if word.startswith("/etc/")])
+            if by_tls:
+                theirs = secret_of(options["--tls-cert-file"], workload["spec"]["template"]["spec"], container)
+                ours = secret_of(values[f"{flag}_ca"], pod, stowaged)
+                assert ours["secretName"] == theirs["secretName"], f"{title(workload)}: {theirs}, and stowaged has {ours}"
+                assert [item["key"] for item in ours["items"]] == ["ca.crt"], f"stowaged may read the key of {title(workload)}"
+
+
+def check_mounted(where, container, files):
+    mounts = [mount["mountPath"] for mount in container["volumeMounts"]]
+    for file in files:
+        assert any(file == mount or file.startswith(mount + "/") for mount in mounts), f"{where}: no volume has {file}"
+
+
+def secret_of(file, pod, container):
+    """The Secret that a container has the file by."""
+    name = next(mount["name"] for mount in container["volumeMounts"] if file.startswith(mount["mountPath"] + "/"))
+    return next(volume["secret"] for volume in pod["volumes"] if volume["name"] == name)
+
+
 def redis_of(config, resources):
     """The workload that has the map, and its container."""
     return next((workload, container) for workload, container in containers(resources)
@@ -164,7 +201,7 @@ def check_room_and_time(resources):
 
 
 def check_all(resources):
-    for check in (check_selectors, check_ports, check_references, check_hardening, check_redis, check_room_and_time):
+    for check in (check_selectors, check_ports, check_references, check_hardening, check_redis, check_redis_tls, check_room_and_time):
         check(resources)
 
 

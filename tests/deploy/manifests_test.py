@@ -67,11 +67,42 @@ def check_that_mistakes_are_seen(resources, kubernetes_validate):
     else:
         raise AssertionError("an unknown field is not seen")
     pod["volumes"][0]["name"] = "nobody's"
+    assert refuses(manifests.check_references, wrong), "a volume that is not there is not seen"
+
+
+def check_that_lost_tls_is_seen(resources):
+    """What production would be without one of the parts of TLS to Redis."""
+    import copy
+
+    import manifests
+    for flag, name in (("redis", "stowage-redis"), ("decisions_redis", "stowage-decisions")):
+        def changed(change):
+            wrong = copy.deepcopy(resources)
+            pod, stowaged = manifests.stowaged_container(wrong)
+            redis = next(one for workload, one in manifests.containers(wrong) if workload["metadata"]["name"] == name)
+            change(pod, {one["name"]: one for one in stowaged["env"]}[f"STOWAGED_{flag.upper()}"], stowaged, redis)
+            return wrong
+        volume = f"{name[len('stowage-'):]}-ca"
+        for what, change in {
+                "an address without TLS": lambda pod, address, stowaged, redis: address.update(value=f"{name}:6379"),
+                "a Redis without TLS": lambda pod, address, stowaged, redis: redis.update(command=redis["command"][:2]),
+                "a port without TLS": lambda pod, address, stowaged, redis: redis["command"].__setitem__(3, "6379"),
+                "a probe without TLS": lambda pod, address, stowaged, redis: redis["readinessProbe"]["exec"]["command"].remove("--tls"),
+                "no authority": lambda pod, address, stowaged, redis: stowaged.update(
+                    volumeMounts=[one for one in stowaged["volumeMounts"] if one["name"] != volume]),
+                "another's authority": lambda pod, address, stowaged, redis: next(
+                    one for one in pod["volumes"] if one["name"] == volume)["secret"].update(secretName="stowaged-tls"),
+                "a key that is not Redis's alone": lambda pod, address, stowaged, redis: next(
+                    one for one in pod["volumes"] if one["name"] == volume)["secret"]["items"][0].update(key="tls.key")}.items():
+            assert refuses(manifests.check_redis_tls, changed(change)), f"{name}: {what} is not seen"
+
+
+def refuses(check, resources):
     try:
-        manifests.check_references(wrong)
+        check(resources)
     except AssertionError:
-        return
-    raise AssertionError("a volume that is not there is not seen")
+        return True
+    return False
 
 
 def main():
@@ -90,6 +121,10 @@ def main():
         valid = validate(resources, kubernetes_validate)
         manifests.check_all(resources)
         check_that_mistakes_are_seen(resources, kubernetes_validate)
+        if name == "production":
+            check_that_lost_tls_is_seen(resources)
+            secured = manifests.settings(resources)
+            assert secured.keys() >= {"tls_cert", "token_file", "entry_key_file", "redis_ca", "decisions_redis_ca"}, secured
         print(f"{name}: {count} resources, {rendered}, {valid}")
     print("passed")
 

@@ -19,10 +19,10 @@ from stowaged_client import need_packages, need_programs, start, use_environment
 import plan_load  # noqa: E402
 
 # Options of one word of the other programs that deploy/ runs: of its own scripts, of cmake, buildah, docker, podman, nsenter, redis-server,
-# systemctl, helm; and the commands of `stowage` that it runs.
+# redis-cli, systemctl, helm; and the commands of `stowage` that it runs.
 OTHERS = set("help tests checks build target install now from interval timeout maxmemory save appendonly requirepass image variant include "
              "quiet rm mount format tag file root runroot tmpdir runtime detach pull name ulimit network memory volume env user force ignore "
-             "time net isolation namespace values set preset".split())
+             "time net isolation namespace values set preset port cacert".split())
 COMMANDS = ["plan"], ["catalogue", "export"], ["catalogue", "environment"]
 RUN_BY_TESTS = {"main_job", "quickstart", "release", "setup"}  # the scripts, which are run
 METRIC = re.compile(r"(?<![:\w])(?:stowage|grpc_server|process)_\w+(?![:\w])")

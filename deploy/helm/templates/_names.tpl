@@ -34,6 +34,20 @@ app.kubernetes.io/name: stowage-decisions
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
+{{/* No port without TLS. A client shows its password: it needs no certificate. */}}
+{{- define "stowage.redis.listen_by_tls" -}}
+- --port
+- "0"
+- --tls-port
+- "6379"
+- --tls-cert-file
+- /etc/redis-tls/tls.crt
+- --tls-key-file
+- /etc/redis-tls/tls.key
+- --tls-auth-clients
+- "no"
+{{- end }}
+
 {{/* The probe of a health service: Kubernetes' own, which speaks no TLS, or the client in the image. Of (chart, service). */}}
 {{- define "stowage.probe" -}}
 {{- $root := index . 0 -}}
