@@ -87,6 +87,9 @@ def check_values(render):
     pinned = render("plain", {"image": {"repository": "registry.example/stowaged", "tag": "1.2.3", "digest": f"sha256:{'5e' * 32}"}})
     assert manifests.stowaged_container(pinned)[1]["image"] == f"registry.example/stowaged@sha256:{'5e' * 32}"
     assert not manifests.of_kind(resources, "NetworkPolicy")
+    pins = {"redis": f"redis@sha256:{'6f' * 32}", "decisionsRedis": f"redis@sha256:{'7d' * 32}"}
+    pinned = render("durable", {name: {"enabled": True, "image": image} for name, image in pins.items()})
+    assert {one["image"] for _, one in manifests.containers(pinned) if one["name"] == "redis"} == set(pins.values())
 
 
 def check_own_redis(render):

@@ -1,11 +1,12 @@
 """Renders a folder of Kustomize as `kustomize build` does, for what deploy/ uses of it and nothing more: resources, components,
-namespace, labels (of metadata alone), configMapGenerator (files), images (newTag), patches (a file of one strategic merge). Anything
-else in a kustomization is an error, so that nothing is left out in silence.
+namespace, labels (of metadata alone), configMapGenerator (files), images (newName, newTag, digest), patches (a file of one strategic
+merge). Anything else in a kustomization is an error, so that nothing is left out in silence.
 """
 import copy
 import hashlib
 import json
 import pathlib
+import re
 
 import yaml
 
@@ -45,7 +46,8 @@ def apply(plan, folder, resources):
             assert set(labels) == {"pairs"}, f"{folder}: labels of metadata alone"
             resource["metadata"].setdefault("labels", {}).update(labels["pairs"])
         for image in plan.get("images", []):
-            assert set(image) == {"name", "newTag"}, f"{folder}: images by newTag alone"
+            unknown = set(image) - {"name", "newName", "newTag", "digest"}
+            assert not unknown, f"{folder}: images by {unknown}"
             set_image(resource, image)
     name_config_maps(resources)
     return resources
@@ -108,8 +110,16 @@ def set_namespace(resource, namespace):
 def set_image(resource, image):
     for spec in pod_specs([resource]):
         for container in spec["containers"]:
-            if container["image"].split(":")[0] == image["name"]:
-                container["image"] = f"{image['name']}:{image['newTag']}"
+            name, old = split_image(container["image"])
+            if name == image["name"]:
+                tag = f":{image['newTag']}" if "newTag" in image else ""
+                digest = f"@{image['digest']}" if "digest" in image else ""
+                container["image"] = image.get("newName", name) + (tag + digest or old)
+
+
+def split_image(image):
+    """Its name, whose registry may have a port, and its tag and digest with the characters before them."""
+    return re.fullmatch(r"(.+?)((?::[^/:@]+)?(?:@.+)?)", image).groups()
 
 
 def patch_one(patch, resources):

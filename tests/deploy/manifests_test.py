@@ -6,10 +6,12 @@
 No cluster and no kustomize: kustomize.py renders. Where there is a kubectl, its rendering must be the same. Exits with 77, "skipped",
 where a package is missing.
 """
+import os
 import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "integration"))
 from stowaged_client import need_packages, use_environment  # noqa: E402
@@ -105,6 +107,36 @@ def refuses(check, resources):
     return False
 
 
+def check_pins(overlays, yaml):
+    """Overlays of users that say which images: by digest, elsewhere, by a tag again; each as Kustomize makes it of tags and of pins."""
+    import kustomize
+    import manifests
+    first, second = f"sha256:{'5e' * 32}", f"sha256:{'6f' * 32}"
+    steps = (
+        ([{"name": "stowaged", "newName": "registry.example:5000/team/stowaged", "digest": first}, {"name": "redis", "digest": second}],
+         {"stowaged": f"registry.example:5000/team/stowaged@{first}", "redis": f"redis@{second}"}),
+        ([{"name": "registry.example:5000/team/stowaged", "digest": second}, {"name": "redis", "newName": "registry.example:5000/redis"}],
+         {"stowaged": f"registry.example:5000/team/stowaged@{second}", "redis": f"registry.example:5000/redis@{second}"}),
+        ([{"name": "registry.example:5000/team/stowaged", "newTag": "1.2.3", "digest": first},
+          {"name": "registry.example:5000/redis", "newTag": "7.2"}],
+         {"stowaged": f"registry.example:5000/team/stowaged:1.2.3@{first}", "redis": "registry.example:5000/redis:7.2"}))
+    with tempfile.TemporaryDirectory() as name:
+        below = overlays / "production"
+        for number, (images, wanted) in enumerate(steps):
+            folder = pathlib.Path(name).resolve() / str(number)
+            folder.mkdir()
+            (folder / "kustomization.yaml").write_text(yaml.safe_dump({
+                "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
+                "resources": [os.path.relpath(below, folder)], "images": images}))
+            resources = kustomize.render(folder)
+            found = {(container["name"], container["image"]) for _, container in manifests.containers(resources)}
+            assert found == set(wanted.items()), found
+            manifests.check_all(resources)
+            rendered = compare_with_kubectl(folder, resources, yaml)
+            below = folder
+    print(f"images by digest: {rendered}")
+
+
 def main():
     use_environment()
     yaml, kubernetes_validate, _ = need_packages("yaml", "kubernetes_validate", "yamllint")
@@ -126,6 +158,7 @@ def main():
             secured = manifests.settings(resources)
             assert secured.keys() >= {"tls_cert", "token_file", "entry_key_file", "redis_ca", "decisions_redis_ca"}, secured
         print(f"{name}: {count} resources, {rendered}, {valid}")
+    check_pins(overlays, yaml)
     print("passed")
 
 

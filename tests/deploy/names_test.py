@@ -138,6 +138,23 @@ def check_version(deploy, programs):
     print(f"version {project}, {len(tags)} tags of images")
 
 
+def check_images(deploy):
+    """README.md lists the images of others by the tags that are asked for, and none has a digest: nobody here has looked at one."""
+    asked = set()
+    for path, text in texts(deploy):
+        if path.suffix != ".md":
+            asked |= set(re.findall(r"^\s*image: ([\w./-]+:[\w.-]+)", text, re.M)) | set(re.findall(r"^ARG BASE=(\S+)$", text, re.M))
+            asked |= {":".join(pair) for pair in re.findall(r"\{name: ([\w./-]+), newTag: ([\w.-]+)\}", text)}
+            assert not re.search(r"sha256:[0-9a-f]{64}", text), f"{path}: a digest"
+    asked = {image for image in asked if not image.startswith("stowaged:")}
+    section = (deploy / "README.md").read_text().split("## Images")[1]
+    listed = {image for line in section.splitlines() if line.startswith("| `") for image in re.findall(r"`([\w./-]+:[\w.-]+)`", line)}
+    assert asked == listed, f"images asked for and listed: {asked ^ listed}"
+    stages = re.findall(r"^FROM (\S+)", (deploy / "container/Containerfile").read_text(), re.M)
+    assert stages == ["${BASE}", "${BASE}"], f"a stage that --build-arg BASE does not pin: {stages}"
+    print(f"images of others: {', '.join(sorted(listed))}")
+
+
 def check_panels(deploy, alerts):
     """Numbers are unique, nothing overlaps, units are Grafana's, alerts that are named are there."""
     dashboard = json.loads((deploy / "monitoring" / "dashboard.json").read_text())
@@ -182,6 +199,7 @@ def main():
     commands = set().union(*(flags_of(binaries / "stowage", *command) for command in COMMANDS))
     check_flags(deploy, flags_of(stowaged), flags_of(probe), commands)
     check_version(deploy, [stowaged, binaries / "stowage"])
+    check_images(deploy)
     rules = yaml.safe_load((deploy / "monitoring" / "alerts.rules.yml").read_text())
     check_panels(deploy, {rule["alert"] for group in rules["groups"] for rule in group["rules"]})
     with tempfile.TemporaryDirectory() as folder:
