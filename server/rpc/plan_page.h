@@ -24,8 +24,12 @@ struct PagePosition {
 };
 
 // A position as text, and back; "" is the start, or the end. A token is of one list, which `list` tells apart from
-// others: whose it is, of which key, by which filter. It is no secret. Errors: INVALID_ARGUMENT made by FieldError
-// for "page_token".
+// others: whose it is, of which key, by which filter. Errors: INVALID_ARGUMENT made by FieldError for "page_token".
+//
+// The hash in it has no secret key: it is there against mistakes, and a caller can make a token for any position. That
+// gains nothing. A token says where a page starts and nothing else. What may be listed is decided anew for each page,
+// from the caller's tenant and role: a forged token shows what some page of the caller's own lists shows. So any server takes
+// the tokens of the others, and servers share no key for it.
 std::string ToPageToken(const std::optional<PagePosition>& after, const std::string& list);
 absl::StatusOr<std::optional<PagePosition>> FromPageToken(const std::string& token,
                                                           const std::string& list);

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "server/rpc/plan_page.h"
 #include "solvers/planner.h"
 #include "tests/server/auth/auth_fixture.h"
 #include "tests/server/rpc/admin_calls.h"
@@ -154,6 +155,38 @@ TEST_F(AdminTenantsTest, APageTokenIsOfOneCallersList) {
   EXPECT_TRUE(admin_->List(request).ok());
   const absl::Status status = vision_->List(request).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+}
+
+// A token has no secret key. A tenant that makes one for its own list, at a place in another tenant's key or before all keys,
+// is given its own plans.
+TEST_F(AdminTenantsTest, AForgedPageTokenShowsNothingOfAnotherTenant) {
+  const std::string list = "tenant vision\n\n";
+  const PlanKey own = *FromProto(ours_.key());
+  const PlanKey of_others = *FromProto(theirs_.key());
+  const PlanKey before_all{kEncodingVersion, Digest()};
+  const std::pair<int64_t, int64_t> before_revisions{0, 0};
+  const PagePosition places[] = {{before_all, std::nullopt},
+                                 {of_others, before_revisions},
+                                 {of_others, std::nullopt},
+                                 {own, before_revisions}};
+  int shown = 0;
+  for (const PagePosition& place : places) {
+    v1::ListPlansRequest request;
+    request.set_page_token(ToPageToken(place, list));
+    const auto page = vision_->List(request);
+    ASSERT_TRUE(page.ok()) << page.status();
+    for (const v1::PlanSummary& plan : page->plans()) {
+      EXPECT_EQ(plan.tenant(), "vision");
+      EXPECT_EQ(plan.key().digest(), ours_.key().digest());
+    }
+    shown += page->plans_size();
+  }
+  EXPECT_GE(shown, 2) << "the tokens are taken, and lead to plans";
+  // The other tenant's plan is at that place, in its own list.
+  v1::ListPlansRequest theirs;
+  theirs.set_page_token(
+      ToPageToken(PagePosition{of_others, before_revisions}, "tenant speech\n\n"));
+  EXPECT_EQ(speech_->List(theirs)->plans_size(), 1);
 }
 
 TEST_F(AdminTenantsTest, WhoGotAndDidWhatIsAudited) {
