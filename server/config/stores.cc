@@ -53,6 +53,7 @@ std::shared_ptr<RedisClient> Client(const StoreConfig& config, ServerMetrics* me
 // With patience: nobody waits yet. One that is away is looked at when it is there.
 absl::Status CheckAtStart(RedisOptions connections) {
   connections.timeout = std::max<std::chrono::nanoseconds>(connections.timeout, kStartPatience);
+  connections.metrics = nullptr;
   connections.log = nullptr;
   const absl::Status status = MakeRedisClient(connections)->Ping();
   if (!absl::IsFailedPrecondition(status)) return absl::OkStatus();
@@ -61,14 +62,16 @@ absl::Status CheckAtStart(RedisOptions connections) {
 
 // What decisions are exchanged in: a Redis of their own, or that of the plans, if there is one.
 absl::StatusOr<std::shared_ptr<RedisClient>> DecisionsClient(
-    const StoreConfig& config, const std::shared_ptr<RedisClient>& plans, Log* log) {
+    const StoreConfig& config, const std::shared_ptr<RedisClient>& plans, ServerMetrics* metrics,
+    Log* log) {
   if (!config.decisions_redis) return plans;
   RedisOptions connections;
   connections.address = *config.decisions_redis;
   connections.timeout = config.decisions_redis_timeout;
   connections.connections = config.threads + 1;  // and the book's own thread
+  connections.metrics = metrics;
   connections.log = log;
-  connections.called = "decisions";
+  connections.use = RedisUse::kDecisions;
   connections.check = CheckDurable;
   if (absl::Status status = CheckAtStart(connections); !status.ok()) return status;
   return MakeRedisClient(connections);
@@ -182,7 +185,7 @@ absl::StatusOr<Stores> OpenStores(const StoreConfig& config, ServerMetrics* metr
     file = *std::move(opened);
   }
   const std::shared_ptr<EntryKeys> keys = redis ? EntryKeysOf(config) : nullptr;
-  const auto exchange = DecisionsClient(config, redis, log);
+  const auto exchange = DecisionsClient(config, redis, metrics, log);
   if (!exchange.ok()) return exchange.status();
   const auto book = Decisions(config, *exchange, keys, metrics);
   if (!book.ok()) return book.status();

@@ -139,8 +139,11 @@ void PrometheusMetrics::Families::AddCache() {
       tiers[i].failures[kind] = &failures->Add(labels);
     }
   }
-  redis_resting =
-      Gauge("stowage_redis_resting", "1 while Redis is left alone because it has failed, else 0.");
+  auto* resting = gauges("stowage_redis_resting",
+                         "1 while that Redis is left alone because it has failed, else 0.");
+  for (size_t i = 0; i < kRedisUseCount; ++i) {
+    redis_resting[i] = &resting->Add({{"redis", ToString(static_cast<RedisUse>(i))}});
+  }
   Enumerate("stowage_leases_total", "Wishes to solve for all servers of a cluster, by outcome.",
             "outcome", &leases, [](size_t i) { return ToString(static_cast<LeaseOutcome>(i)); });
 }

@@ -56,7 +56,7 @@ struct PrometheusMetrics::Families {
   std::shared_ptr<prometheus::Registry> registry;
   std::array<RpcChildren, kRpcCount> rpcs;
   std::array<TierChildren, kCacheTierCount> tiers;
-  prometheus::Gauge* redis_resting = nullptr;
+  std::array<prometheus::Gauge*, kRedisUseCount> redis_resting{};
   std::array<prometheus::Counter*, kLeaseOutcomeCount> leases{};
   std::array<prometheus::Counter*, kPlanLookupCount> plan_lookups{};
   prometheus::Counter* plans_refused = nullptr;

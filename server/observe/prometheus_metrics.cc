@@ -83,8 +83,8 @@ void PrometheusMetrics::CacheLooked(CacheTier tier, double seconds) {
   families_->Tier(tier).look_seconds->Observe(seconds);
 }
 
-void PrometheusMetrics::RedisResting(bool resting) {
-  families_->redis_resting->Set(resting ? 1 : 0);
+void PrometheusMetrics::RedisResting(RedisUse use, bool resting) {
+  families_->redis_resting[static_cast<size_t>(use)]->Set(resting ? 1 : 0);
 }
 
 void PrometheusMetrics::Leased(LeaseOutcome outcome) {

@@ -38,7 +38,7 @@ class PrometheusMetrics final : public ServerMetrics {
   void CacheSize(CacheTier tier, int64_t entries, int64_t bytes) override;
   void CacheFailed(CacheTier tier, CacheFailure failure) override;
   void CacheLooked(CacheTier tier, double seconds) override;
-  void RedisResting(bool resting) override;
+  void RedisResting(RedisUse use, bool resting) override;
   void Leased(LeaseOutcome outcome) override;
   void PlanLookedUp(PlanLookup lookup) override;
   void PlanRefused() override;

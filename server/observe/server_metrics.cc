@@ -94,6 +94,16 @@ const char* ToString(CacheTier value) {
   return "unknown";
 }
 
+const char* ToString(RedisUse value) {
+  switch (value) {
+    case RedisUse::kCache:
+      return "cache";
+    case RedisUse::kDecisions:
+      return "decisions";
+  }
+  return "unknown";
+}
+
 const char* ToString(CacheFailure value) {
   switch (value) {
     case CacheFailure::kCorrupt:

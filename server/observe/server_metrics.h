@@ -98,6 +98,11 @@ enum class ResolveReason { kDrift, kUpgrade, kStale };
 inline constexpr size_t kResolveReasonCount = 3;
 const char* ToString(ResolveReason value);
 
+// Which Redis: that of the plans, or the one that decisions have of their own.
+enum class RedisUse { kCache, kDecisions };
+inline constexpr size_t kRedisUseCount = 2;
+const char* ToString(RedisUse value);
+
 // What became of the wish to solve for the whole cluster.
 enum class LeaseOutcome {
   kGranted,
@@ -108,7 +113,7 @@ enum class LeaseOutcome {
 inline constexpr size_t kLeaseOutcomeCount = 4;
 const char* ToString(LeaseOutcome value);
 
-// Rooms of threads for what gRPC's own must not do (server/runtime/intake.h).
+// Threads for what gRPC's own must not do (server/runtime/intake.h).
 enum class Lane {
   kLookups,         // of plans, in a store that must be waited for
   kConversions,     // of large requests: the processor's work alone
@@ -148,8 +153,8 @@ class ServerMetrics {
   virtual void CacheFailed(CacheTier tier, CacheFailure failure) = 0;
   // Of a look that may wait for the tier.
   virtual void CacheLooked(CacheTier tier, double seconds) = 0;
-  // Whether Redis is being left alone after it has failed.
-  virtual void RedisResting(bool resting) = 0;
+  // Whether that Redis is being left alone after it has failed.
+  virtual void RedisResting(RedisUse use, bool resting) = 0;
   virtual void Leased(LeaseOutcome outcome) = 0;
 
   virtual void PlanLookedUp(PlanLookup lookup) = 0;
@@ -204,7 +209,7 @@ class NoMetrics final : public ServerMetrics {
   void CacheSize(CacheTier, int64_t, int64_t) override {}
   void CacheFailed(CacheTier, CacheFailure) override {}
   void CacheLooked(CacheTier, double) override {}
-  void RedisResting(bool) override {}
+  void RedisResting(RedisUse, bool) override {}
   void Leased(LeaseOutcome) override {}
   void PlanLookedUp(PlanLookup) override {}
   void PlanRefused() override {}

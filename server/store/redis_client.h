@@ -36,7 +36,7 @@ struct RedisOptions {
   // What each new connection must pass before it is used. FAILED_PRECONDITION: the server will not do, and is as
   // one that is away; each call that tries says why. Null: all do.
   std::function<absl::Status(RedisConnection*, RedisConnection::Clock::time_point)> check;
-  std::string called = "";            // in the log, where there are several; may be empty
+  RedisUse use = RedisUse::kCache;    // for metrics and log: a server may have one of each
   NameLookup* names = SystemNames();  // where hosts are; outlives the client
 };
 

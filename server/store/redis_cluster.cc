@@ -192,8 +192,9 @@ void RedisCluster::NoteMoved(int slot, const Place& place) {
 void RedisCluster::TellMetrics() {
   if (options_.metrics == nullptr) return;
   std::lock_guard<std::mutex> lock(mutex_);
-  options_.metrics->RedisResting(std::any_of(
-      pools_.begin(), pools_.end(), [](const auto& pool) { return pool.second->resting(); }));
+  const bool rests = std::any_of(pools_.begin(), pools_.end(),
+                                 [](const auto& pool) { return pool.second->resting(); });
+  options_.metrics->RedisResting(options_.use, rests);
 }
 
 absl::Status RedisCluster::LearnIfNeeded() {

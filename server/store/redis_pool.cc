@@ -61,14 +61,16 @@ absl::StatusOr<std::vector<RedisReply>> RedisPool::Run(const std::vector<RedisCo
 
 void RedisPool::Tell(const absl::Status& status) {
   const bool now = resting();
-  if (options_.metrics != nullptr) options_.metrics->RedisResting(now);
+  if (options_.metrics != nullptr) options_.metrics->RedisResting(options_.use, now);
   // Whoever failed says why.
   if ((now && status.ok()) || told_resting_.exchange(now) == now || options_.log == nullptr) return;
   options_.log->Write(now ? LogLevel::kWarning : LogLevel::kInfo, now ? "redis_away" : "redis_back",
                       [&](LogLine* line) {
                         // Of a socket, or of what sentinels name, the URL says more.
                         if (options_.in_cluster) line->Add("host", host());
-                        if (!options_.called.empty()) line->Add("of", options_.called);
+                        if (options_.use != RedisUse::kCache) {
+                          line->Add("of", ToString(options_.use));
+                        }
                         if (now) line->Add("reason", std::string(status.message()));
                       });
 }

@@ -33,7 +33,7 @@ std::vector<std::string> Durable(const std::vector<std::string>& more = {}) {
 RedisOptions CheckedOptions(const RedisServer& redis) {
   RedisOptions options = redis.options();
   options.check = CheckDurable;
-  options.called = "decisions";
+  options.use = RedisUse::kDecisions;
   return options;
 }
 

@@ -118,7 +118,7 @@ TEST_F(PrometheusMetricsTest, ShowsWhereTimeAndRoomGo) {
   EXPECT_THAT(metrics_.Text(), Not(HasSubstr("stowage_certificate_expiry_timestamp_seconds")))
       << "there is no certificate yet";
   metrics_.CacheLooked(CacheTier::kRedis, 0.003);
-  metrics_.RedisResting(true);
+  metrics_.RedisResting(RedisUse::kDecisions, true);
   metrics_.SolversBusy(3);
   metrics_.LaneWaited(Lane::kParked, 0.25);
   metrics_.RequestBytesHeld(4096);
@@ -126,7 +126,8 @@ TEST_F(PrometheusMetricsTest, ShowsWhereTimeAndRoomGo) {
   metrics_.CertificateExpires(1800000000);
   const std::string text = metrics_.Text();
   EXPECT_THAT(text, HasSubstr("stowage_cache_look_seconds_sum{tier=\"redis\"} 0.003"));
-  EXPECT_THAT(text, HasSubstr("\nstowage_redis_resting 1\n"));
+  EXPECT_THAT(text, HasSubstr("\nstowage_redis_resting{redis=\"cache\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("\nstowage_redis_resting{redis=\"decisions\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("\nstowage_solvers_busy 3\n"));
   EXPECT_THAT(text, HasSubstr("stowage_lane_wait_seconds_sum{lane=\"parked\"} 0.25\n"));
   EXPECT_THAT(text, HasSubstr("stowage_lane_wait_seconds_count{lane=\"lookups\"} 0\n"));

@@ -18,6 +18,7 @@
 #include "stowage/v1/plan_admin_service.grpc.pb.h"
 #include "stowage/v1/plan_service.grpc.pb.h"
 #include "tests/server/process/child_process.h"
+#include "tests/server/process/scrape.h"
 #include "tests/server/store/redis_server.h"
 #include "tests/server/support/profiles.h"
 #include "tests/support/temporary_folder.h"
@@ -41,7 +42,7 @@ class Stowaged {
   void Start() {
     std::vector<std::string> command = {STOWAGED_BINARY,
                                         "--listen=127.0.0.1:0",
-                                        "--metrics_listen=",
+                                        "--metrics_listen=127.0.0.1:0",
                                         "--log_level=error",
                                         "--store=sqlite:" + folder_ + "/plans.db",
                                         "--redis=" + redis_,
@@ -50,7 +51,9 @@ class Stowaged {
     process_ = std::make_unique<ChildProcess>(command);
     const std::string line = process_->ReadUntil("\n");
     std::smatch parts;
-    ASSERT_TRUE(std::regex_search(line, parts, std::regex("listening on ([^ ,]+)"))) << line;
+    const std::regex format("listening on (\\S+), metrics on (\\S+)\n");
+    ASSERT_TRUE(std::regex_search(line, parts, format)) << line;
+    metrics_ = parts[2];
     const auto channel = grpc::CreateChannel(parts[1], grpc::InsecureChannelCredentials());
     stub_ = v1::PlanService::NewStub(channel);
     admin_ = v1::PlanAdminService::NewStub(channel);
@@ -130,9 +133,12 @@ class Stowaged {
     return response;
   }
 
+  std::string Metrics() const { return Scrape(metrics_); }
+
  private:
   const std::string folder_, redis_;
   const std::vector<std::string> flags_;
+  std::string metrics_;  // where they are
   std::unique_ptr<ChildProcess> process_;
   std::unique_ptr<v1::PlanService::Stub> stub_;
   std::unique_ptr<v1::PlanAdminService::Stub> admin_;
@@ -245,6 +251,12 @@ TEST(DecisionsProcess, WithoutTheDurableRedisNothingIsDecidedAndPlansAreServed) 
   const v1::PlanKey key = a.Compute(6).key();
   EXPECT_EQ(a.Pin(key).error_code(), grpc::UNAVAILABLE);
   EXPECT_FALSE(a.Delete(key));
+  EXPECT_TRUE(ComesTrue([&] {
+    a.Pin(key);
+    return a.Metrics().find("\nstowage_redis_resting{redis=\"decisions\"} 1\n") !=
+           std::string::npos;
+  }));
+  EXPECT_NE(a.Metrics().find("\nstowage_redis_resting{redis=\"cache\"} 0\n"), std::string::npos);
   v1::GetPlanResponse response;
   EXPECT_TRUE(a.Get(key, &response).ok());
   const v1::ListPlansResponse listed = a.List(key);

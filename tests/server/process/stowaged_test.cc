@@ -1,14 +1,9 @@
 // The built binary: ready line, flags, ports, signals.
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <array>
 #include <cstdio>
 #include <fstream>
 #include <future>
@@ -19,6 +14,7 @@
 #include "stowage/v1/plan_service.grpc.pb.h"
 #include "tests/proto/trace_sink.h"
 #include "tests/server/process/child_process.h"
+#include "tests/server/process/scrape.h"
 #include "tests/server/rpc/raw_call.h"
 #include "tests/server/support/profiles.h"
 
@@ -99,28 +95,6 @@ struct OpenCall {
   std::unique_ptr<v1::PlanService::Stub> stub;
   std::future<grpc::Status> result;
 };
-
-// What the endpoint of metrics says; nothing where it does not answer.
-std::string Scrape(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  sockaddr_in name{};
-  name.sin_family = AF_INET;
-  name.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(colon + 1))));
-  inet_pton(AF_INET, address.substr(0, colon).c_str(), &name.sin_addr);
-  const int client = socket(AF_INET, SOCK_STREAM, 0);
-  std::string text;
-  const std::string request = "GET /metrics HTTP/1.0\r\n\r\n";
-  if (connect(client, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0 &&
-      send(client, request.data(), request.size(), MSG_NOSIGNAL) > 0) {
-    std::array<char, 4096> block;
-    ssize_t size = 0;
-    while ((size = recv(client, block.data(), block.size(), 0)) > 0) {
-      text.append(block.data(), static_cast<size_t>(size));
-    }
-  }
-  close(client);
-  return text;
-}
 
 // Once its one solver thread is at work.
 bool Solves(const std::string& metrics) {

@@ -392,7 +392,10 @@ TEST_F(RedisClusterTest, AServerOfNoClusterIsNone) {
 TEST(RedisClusterFailover, AKilledServerCostsAWhileAndNoWrongAnswer) {
   Cluster cluster(true);
   CountingMetrics metrics;
-  const auto client = cluster.Client();
+  RedisOptions options = cluster.options();
+  options.metrics = &metrics;
+  options.use = RedisUse::kDecisions;
+  const auto client = std::make_shared<RedisCluster>(options);
   RedisPlanStore store({}, client, &metrics);
   RedisDecisions decisions("stowage", client, &metrics);
   const RedisKeys keys("stowage", false, true);
@@ -421,17 +424,21 @@ TEST(RedisClusterFailover, AKilledServerCostsAWhileAndNoWrongAnswer) {
   cluster.servers[0]->Kill();
   RedisSolveLease other(lease_options, cluster.Client());
   int failed = 0;
+  bool rested = false;
   EXPECT_TRUE(Await([&] {
     const LeaseState state = other.Acquire(question).state;  // at first, while nobody has its slots
     for (const std::string& name : names) {
       const auto entry = store.Get(KeyOf(name), Access::kLookup);
       EXPECT_TRUE(entry == nullptr || (entry->canonical == name && entry->generation == 3));
     }
+    rested |= metrics.redis_resting[static_cast<size_t>(RedisUse::kDecisions)];
     EXPECT_NE(state, LeaseState::kGranted);
     failed += state == LeaseState::kFailed ? 1 : 0;
     return state == LeaseState::kTaken;
   }));
   EXPECT_GT(failed, 0) << "it was dead";
+  EXPECT_TRUE(rested) << "it was left alone";
+  EXPECT_FALSE(metrics.redis_resting[static_cast<size_t>(RedisUse::kCache)]);
   EXPECT_TRUE(
       Await([&] { return store.Put(KeyOf(lost.front()), EntryOf(lost.front(), 0, 4)).ok(); }));
   // The others say for a moment longer that the cluster is down.

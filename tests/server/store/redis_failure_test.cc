@@ -148,6 +148,32 @@ TEST_F(RedisFailure, TheLogSaysOnceThatItIsLeftAloneAndWhy) {
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2) << lines;
 }
 
+TEST_F(RedisFailure, MetricsSayWhichRedisIsLeftAlone) {
+  CountingMetrics metrics;
+  const auto rests = [&metrics](RedisUse use) {
+    return metrics.redis_resting[static_cast<size_t>(use)].load();
+  };
+  for (const RedisUse use : {RedisUse::kCache, RedisUse::kDecisions}) {
+    const RedisUse other = use == RedisUse::kCache ? RedisUse::kDecisions : RedisUse::kCache;
+    const RedisServer that_answers;
+    RedisOptions of_other = that_answers.options();
+    of_other.metrics = &metrics;
+    of_other.use = other;
+    RedisOptions options = server_.options();
+    options.metrics = &metrics;
+    options.use = use;
+    RedisPool pool(options), other_pool(of_other);
+    server_.Kill();
+    for (int i = 0; i < BreakerOptions{}.failures; ++i) EXPECT_FALSE(pool.Ping().ok());
+    EXPECT_TRUE(other_pool.Ping().ok());
+    EXPECT_TRUE(rests(use));
+    EXPECT_FALSE(rests(other));
+    server_.Start();
+    ASSERT_TRUE(ComesBack(&pool));
+    EXPECT_FALSE(rests(use));
+  }
+}
+
 TEST_F(RedisFailure, AListWithoutRedisIsAnErrorAndNotAShorterOne) {
   ASSERT_TRUE(node_.tiers->Put(kKey, EntryOf("a", 0, 1, "us")).ok());
   server_.Kill();

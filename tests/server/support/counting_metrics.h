@@ -28,7 +28,9 @@ class CountingMetrics final : public ServerMetrics {
     ++cache_failures[static_cast<size_t>(failure)];
   }
   void CacheLooked(CacheTier tier, double) override { ++cache_looks[static_cast<size_t>(tier)]; }
-  void RedisResting(bool resting) override { redis_resting = resting; }
+  void RedisResting(RedisUse use, bool resting) override {
+    redis_resting[static_cast<size_t>(use)] = resting;
+  }
   void Leased(LeaseOutcome outcome) override { ++leases[static_cast<size_t>(outcome)]; }
   void PlanLookedUp(PlanLookup lookup) override { ++lookups[static_cast<size_t>(lookup)]; }
   void PlanRefused() override { ++plans_refused; }
@@ -100,7 +102,7 @@ class CountingMetrics final : public ServerMetrics {
   std::atomic<int64_t> queue_depth{0};
   std::atomic<int64_t> queue_waits{0};
   std::array<std::atomic<int64_t>, kCacheTierCount> cache_looks{};
-  std::atomic<bool> redis_resting{false};
+  std::array<std::atomic<bool>, kRedisUseCount> redis_resting{};
   std::atomic<int64_t> solvers_busy{0};
   std::array<std::atomic<int64_t>, kLaneCount> lane_waits{};
   std::atomic<int64_t> request_bytes{0};
