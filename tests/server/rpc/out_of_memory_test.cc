@@ -1,10 +1,15 @@
 // Where memory runs out in the middle of something, it has been done or not, and what comes after it goes on.
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <functional>
 #include <string>
 
 #include "server/rpc/change_ledger.h"
 #include "server/service/unfinished_plans.h"
+#include "tests/server/rpc/rpc_fixture.h"
 #include "tests/server/support/asked.h"
 #include "tests/server/support/failing_allocations.h"
 
@@ -42,6 +47,87 @@ TEST(OutOfMemory, AChangeIsMadeOnceAndNobodyWaitsForOneThatIsNot) {
     EXPECT_EQ(made, 1);
   }
   EXPECT_GT(after, 1);
+}
+
+// Memory runs out once on the thread that solves, at any allocation between a call's last solve and the end of its answer.
+class AnswersWithoutMemory : public ::testing::Test {
+ private:
+  std::atomic<int> made_{0};  // plans or frontiers of the call
+  std::atomic<int> last_{-1};
+  std::atomic<int> after_{0};
+  std::atomic<bool> spared_{false};  // no allocation has failed: there were fewer
+
+ protected:
+  AnswersWithoutMemory() {
+    fixture_.solver.WhenMade([this] {
+      if (++made_ == last_) FailAllocationAfter(after_);
+    });
+    // What gRPC does from here on is not ours to repair.
+    fixture_.metrics.on_handled = [this] {
+      if (FailAllocationAfter(-1) >= 0) spared_ = true;
+    };
+  }
+
+  // Makes the call, whose answer is in no cache, with each allocation failing in turn. `nth`: of 0, 1, ...
+  void ExpectErrorsAndThenAnAnswer(const std::function<grpc::Status(int nth)>& call) {
+    ASSERT_TRUE(call(0).ok());
+    last_ = made_.load();
+    absl::Status status;
+    for (int nth = 1; !spared_; ++nth) {
+      const absl::Status before = status;
+      made_ = 0;
+      after_ = nth - 1;
+      status = FromGrpcStatus(call(nth));
+      ASSERT_EQ(made_, last_);
+      if (spared_) {
+        EXPECT_TRUE(status.ok()) << status;
+        // The last allocation of all is the message's.
+        EXPECT_TRUE(absl::IsResourceExhausted(before)) << before;
+      } else if (
+          !status.ok()) {  // where the answer does not need what failed, it may come all the same
+        ASSERT_TRUE(absl::IsResourceExhausted(status)) << nth << " " << status;
+        EXPECT_EQ(GetReason(status), "OUT_OF_MEMORY");
+      }
+    }
+    v1::ComputePlanResponse response;
+    EXPECT_TRUE(fixture_.Compute(ComputeRequestFor(ChainProfile({}), kTightBytes), &response).ok());
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    EXPECT_EQ(fixture_.service.Drain(patience).abandoned, 0);
+  }
+
+  RpcFixture fixture_;
+};
+
+TEST_F(AnswersWithoutMemory, AFrontierThatCannotBeAnsweredIsAnErrorOfItsCallAlone) {
+  ExpectErrorsAndThenAnAnswer([this](int nth) {
+    ProfileShape shape;
+    shape.output = 1000 + nth;
+    v1::GetFrontierRequest request;
+    *request.mutable_profile() = ToProto(ChainProfile(shape));
+    v1::GetFrontierResponse response;
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    return fixture_.stub->GetFrontier(&context, request, &response);
+  });
+}
+
+TEST_F(AnswersWithoutMemory, ABatchThatCannotBeAnsweredIsAnErrorOfItsCallAlone) {
+  v1::FitBatchRequest request;
+  for (const int batch : {1, 4}) {
+    ProfileShape shape;
+    shape.output = 100 * batch;
+    shape.forward_time = 500 + 10 * batch;
+    v1::BatchProfile* measured = request.add_profiles();
+    measured->set_batch_size(batch);
+    *measured->mutable_profile() = ToProto(ChainProfile(shape));
+  }
+  request.set_device_budget_bytes(20 * LeastPeak(ChainProfile({})).value());
+  ExpectErrorsAndThenAnAnswer([&](int) {
+    v1::FitBatchResponse response;
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    return fixture_.stub->FitBatch(&context, request, &response);
+  });
 }
 
 }  // namespace

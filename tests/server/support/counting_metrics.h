@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <set>
 #include <string>
@@ -16,7 +17,10 @@ namespace stowage::testing {
 class CountingMetrics final : public ServerMetrics {
  public:
   void RpcStarted(Rpc) override { ++rpcs_started; }
-  void RpcHandled(Rpc, int code, double) override { ++rpcs_handled[static_cast<size_t>(code)]; }
+  void RpcHandled(Rpc, int code, double) override {
+    ++rpcs_handled[static_cast<size_t>(code)];
+    on_handled();
+  }
   void CacheLookup(CacheTier, bool hit) override { ++(hit ? cache_hits : cache_misses); }
   void CacheEvicted(CacheTier, int64_t entries) override { cache_evictions += entries; }
   void CacheRefused(CacheTier) override { ++cache_refusals; }
@@ -78,6 +82,8 @@ class CountingMetrics final : public ServerMetrics {
 
   std::atomic<int64_t> rpcs_started{0};
   std::array<std::atomic<int64_t>, 17> rpcs_handled{};
+  // Called as a call ends, on the thread that ends it. Set before the first one.
+  std::function<void()> on_handled = [] {};
   std::atomic<int64_t> cache_hits{0};
   std::atomic<int64_t> cache_misses{0};
   std::atomic<int64_t> cache_evictions{0};

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <new>
+#include <utility>
 
 namespace {
 
@@ -23,6 +24,6 @@ void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace stowage::testing {
 
-void FailAllocationAfter(int allocations) { until_failure = allocations; }
+int FailAllocationAfter(int allocations) { return std::exchange(until_failure, allocations); }
 
 }  // namespace stowage::testing

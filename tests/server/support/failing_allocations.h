@@ -6,8 +6,9 @@
 
 namespace stowage::testing {
 
-// Allocations of this thread before the one that fails; negative: none does.
-void FailAllocationAfter(int allocations);
+// Allocations of this thread before the one that fails; negative: none does. Returns how many there were to be before that still,
+// as the call before has set it: negative where it has failed.
+int FailAllocationAfter(int allocations);
 
 // Whether it ran out of memory: its allocation after that many does not succeed.
 template <class Function>

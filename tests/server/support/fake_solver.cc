@@ -59,7 +59,9 @@ absl::StatusOr<Plan> FakeSolver::Solve(const Instance& instance, Bytes budget,
   if (throws_) throw std::bad_alloc();
   if (!failure_.ok()) return failure_;
   lock.unlock();
-  return MakePlan(instance, budget, options);
+  absl::StatusOr<Plan> plan = MakePlan(instance, budget, options);
+  made_();
+  return plan;
 }
 
 absl::StatusOr<Frontier> FakeSolver::SolveFrontier(const Instance& instance,
@@ -77,7 +79,10 @@ absl::StatusOr<Frontier> FakeSolver::SolveFrontier(const Instance& instance,
   }
   const bool cut = std::exchange(cuts_next_frontier_, false);
   lock.unlock();
-  return cut ? FrontierSoFar(instance, options) : MakeFrontier(instance, options);
+  absl::StatusOr<Frontier> frontier =
+      cut ? FrontierSoFar(instance, options) : MakeFrontier(instance, options);
+  made_();
+  return frontier;
 }
 
 int FakeSolver::frontiers() const {

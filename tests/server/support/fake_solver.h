@@ -5,8 +5,10 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "server/service/plan_solver.h"
 
@@ -37,6 +39,8 @@ class FakeSolver final : public PlanSolver {
   void CutNextFrontierShort();
   // Makes every solve from now on end as if the allocator had nothing left.
   void ThrowBadAlloc();
+  // Has the solver's thread call it as each plan and frontier is made. Before the first solve.
+  void WhenMade(std::function<void()> call) { made_ = std::move(call); }
 
   // False when fewer than that many have begun (or were stopped) after 10 s.
   bool WaitUntilStarted(int solves) const;
@@ -54,6 +58,7 @@ class FakeSolver final : public PlanSolver {
   bool held_;
   absl::Status failure_;
   bool throws_ = false;
+  std::function<void()> made_ = [] {};
   bool answers_at_deadline_ = false;
   mutable bool cuts_next_frontier_ = false;
   std::optional<Schedule> told_;
