@@ -30,7 +30,7 @@ void UnfinishedPlans::Keep(const PlanningProblem& problem, Bytes budget,
   const Question question{problem.key, budget};
   if (charge > capacity_) return Drop(problem, budget);
   // Made apart and then linked: where memory runs out, no question is ordered that has no plan.
-  Order::PreparedItem ordered(problem.options.tenant, charge, question);
+  Order::PreparedItem ordered(MemoryOwnerOf(problem), charge, question);
   std::map<Question, Unfinished> made;
   made[question] = Unfinished{
       problem.canonical, problem.costs, std::make_shared<const UnfinishedPlan>(found), {}};

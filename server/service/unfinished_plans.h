@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "server/entries/memory_owner.h"
 #include "server/entries/planning_problem.h"
 #include "server/store/fair_order.h"
 #include "solvers/model/canonical.h"
@@ -32,7 +33,7 @@ struct UnfinishedPlan {
 // by key alone is not given it. Thread-safe.
 class UnfinishedPlans {
  public:
-  // Holds at most that many bytes: of the tenant that holds most, what was kept longest ago goes first (fair_order.h).
+  // Holds at most that many bytes: of the owner (memory_owner.h) that holds most, what was kept longest ago goes first (fair_order.h).
   explicit UnfinishedPlans(Bytes capacity) : capacity_(capacity) {}
 
   // In the place of what was kept for the same problem and budget. `found.plan` was found, under the problem's costs.
@@ -47,7 +48,7 @@ class UnfinishedPlans {
 
  private:
   using Question = std::pair<PlanKey, Bytes>;
-  using Order = FairOrder<std::string, Question>;
+  using Order = FairOrder<MemoryOwner, Question>;
   struct Unfinished {
     std::shared_ptr<const std::string> canonical;
     std::shared_ptr<const Instance> costs;
@@ -60,7 +61,7 @@ class UnfinishedPlans {
   const Bytes capacity_;
   mutable std::mutex mutex_;
   std::map<Question, Unfinished> plans_;
-  Order order_;  // by when they were kept; its owners are tenants
+  Order order_;  // by when they were kept
 };
 
 }  // namespace stowage

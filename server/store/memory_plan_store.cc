@@ -19,7 +19,7 @@ MemoryPlanStore::Shard::PreparedEntry::PreparedEntry(const PlanKey& key,
     : of_shard({key}),
       of_tenant({key}),
       tenants({{entry->tenant, {}}}),
-      ordered(entry->tenant, charge, Node{key, entry}) {}
+      ordered(MemoryOwnerOf(*entry), charge, Node{key, entry}) {}
 
 void MemoryPlanStore::Shard::Set(const PlanKey& key, PreparedEntry* made) {
   // The only one here that allocates, before the first change.

@@ -1,10 +1,10 @@
 // Plans in memory: sharded by key, bounded by bytes charged. Of a full shard goes first the least
-// recently looked-up entry of the tenant that holds most there (fair_order.h).
+// recently looked-up entry of the owner (memory_owner.h) that holds most there (fair_order.h).
 //
-// So of n tenants that hold entries of a shard, one that holds at most capacity / shards / n there
-// loses none to the others, and an entry that is larger than that, and all that its tenant holds
+// So of n owners that hold entries of a shard, one that holds at most capacity / shards / n there
+// loses none to the others, and an entry that is larger than that, and all that its owner holds
 // there, may go as soon as it comes: Put and Replace are OK all the same. Keys spread evenly over
-// shards. Entries without a tenant count as one tenant's.
+// shards.
 #ifndef STOWAGE_SERVER_STORE_MEMORY_PLAN_STORE_H_
 #define STOWAGE_SERVER_STORE_MEMORY_PLAN_STORE_H_
 
@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "server/entries/memory_owner.h"
 #include "server/store/fair_order.h"
 #include "server/store/plan_store.h"
 
@@ -51,10 +52,10 @@ class MemoryPlanStore final : public PlanStore {
     PlanKey key;
     std::shared_ptr<const PlanEntry> entry;
   };
-  using Order = FairOrder<std::string, Node>;
+  using Order = FairOrder<MemoryOwner, Node>;
   struct Shard {
     mutable std::mutex mutex;
-    Order order;  // by lookups; its owners are tenants
+    Order order;  // by lookups
     std::unordered_map<PlanKey, Order::Place, KeyHash> index;
     std::set<PlanKey> keys;  // those of the index, in order
     std::map<std::string, std::set<PlanKey>> of_tenants;

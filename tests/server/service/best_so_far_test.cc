@@ -393,5 +393,18 @@ TEST(UnfinishedPlans, ATenantPushesOutNothingThatAnotherHoldsWithinItsShare) {
   EXPECT_TRUE(plans.Find(*busy, Bytes(1699)).has_value());
 }
 
+TEST(UnfinishedPlans, AnIdentityWithoutATenantHasAShareOfItsOwn) {
+  const Plan plan = *MakePlan(ChainProfile({}), kTight, PlanOptions());
+  PlanningProblem calm = *ProblemOf(100), busy = calm;
+  calm.identity = 1;
+  busy.identity = 2;
+  UnfinishedPlans plans(Bytes(64 << 10));
+  plans.Keep(calm, Bytes(1500), {plan});
+  for (int64_t budget = 1501; budget < 1700; ++budget) plans.Keep(busy, Bytes(budget), {plan});
+  EXPECT_TRUE(plans.Find(calm, Bytes(1500)).has_value());
+  EXPECT_FALSE(plans.Find(busy, Bytes(1501)).has_value());
+  EXPECT_TRUE(plans.Find(busy, Bytes(1699)).has_value());
+}
+
 }  // namespace
 }  // namespace stowage::testing

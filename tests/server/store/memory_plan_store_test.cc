@@ -129,6 +129,26 @@ TEST(MemoryPlanStore, ATenantPushesOutNothingThatAnotherHoldsWithinItsShare) {
   }
 }
 
+// One without a tenant, asked for by that identity.
+std::shared_ptr<const PlanEntry> EntryOfIdentity(uint64_t identity) {
+  PlanEntry entry = *EntryOf("a");
+  entry.samples = {{1, entry.reference, identity}};
+  return std::make_shared<const PlanEntry>(std::move(entry));
+}
+
+TEST(MemoryPlanStore, AnIdentityWithoutATenantHasAShareOfItsOwn) {
+  MemoryPlanStore store(Bytes(10 * ChargeOf(*EntryOfIdentity(1)).value()), 1);
+  for (const char* key : {"calm", "calmer"}) {
+    ASSERT_TRUE(store.Put(KeyOf(key), EntryOfIdentity(1)).ok());
+  }
+  PutMany(&store, EntryOfIdentity(2), 0, 100);
+  EXPECT_TRUE(Holds(&store, "calm"));
+  EXPECT_TRUE(Holds(&store, "calmer"));
+  EXPECT_FALSE(Holds(&store, "0"));
+  EXPECT_TRUE(Holds(&store, "99"));
+  EXPECT_EQ(Keys(store.ListOf("", std::nullopt, 100)).size(), 10u) << "listed as one tenant's";
+}
+
 TEST(MemoryPlanStore, ATenantAloneHasAllUntilAnotherComes) {
   const auto alone = EntryOf("a", 0, 1, "one"), late = EntryOf("a", 0, 1, "two");
   MemoryPlanStore store(Bytes(10 * ChargeOf(*alone).value()), 1);
