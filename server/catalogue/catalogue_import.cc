@@ -34,7 +34,7 @@ absl::StatusOr<Outcome> After(const absl::Status& change, Outcome done) {
 }
 
 absl::StatusOr<Outcome> Put(CataloguedEntry made, PlanStore* store) {
-  const PlanAnswer kept = store->Look(made.key, Access::kVisit);
+  const PlanAnswer kept = store->Look(made.key, Access::kInspect);
   if (!kept.entry) {
     if (kept.absence == Absence::kErased) return Outcome::kPresent;
     BecomeGeneration(FirstGeneration(store->DeletedUpTo(made.key)), &made.entry);

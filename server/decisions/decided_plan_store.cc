@@ -58,7 +58,7 @@ PlanAnswer DecidedPlanStore::Look(const PlanKey& key, Access access) {
   if (answer.entry) {
     const bool lost = !found.entry || over;
     // Where it is not taken it is made again.
-    if (lost && access != Access::kVisit) Write(key, 0, answer.entry).IgnoreError();
+    if (lost && access != Access::kInspect) Write(key, 0, answer.entry).IgnoreError();
   } else if (over || (found.absence == Absence::kUnknown && decisions->deleted_up_to() > 0)) {
     answer.absence = Absence::kErased;
   }

@@ -93,7 +93,7 @@ PlanAdmin::PlanAdmin(PlanStore* store, ServerMetrics* metrics, AuditLog* audit,
       counted_(kMostCountedReports, reported_steps) {}
 
 PlanAnswer PlanAdmin::Find(const AdminCaller& caller, const PlanKey& key) {
-  PlanAnswer found = store_->Look(key, Access::kVisit);
+  PlanAnswer found = store_->Look(key, Access::kInspect);
   if (found.entry && !MaySee(caller, *found.entry)) return PlanAnswer();
   return found;
 }

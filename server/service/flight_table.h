@@ -35,10 +35,10 @@ namespace stowage {
 
 struct Flight;
 
-// Bytes that become known while others look: who looks sees them or nothing. Thread-safe.
-class LateBytes {
+// A budget that is set while others read it: they get it, or nothing. Thread-safe.
+class AtomicBudget {
  public:
-  LateBytes& operator=(std::optional<Bytes> bytes) {
+  AtomicBudget& operator=(std::optional<Bytes> bytes) {
     value_ = bytes ? bytes->value() : kNone;
     return *this;
   }
@@ -74,7 +74,7 @@ class PlanCall {
   bool least = false;                   // asks for the least budget
   // Nothing while "least" is not resolved: the cache may do that when a flight has handed the call
   // back, while Latest looks.
-  LateBytes budget;
+  AtomicBudget budget;
   Clock::time_point limit{};          // when it gets an error; set before it joins a flight
   std::chrono::nanoseconds margin{};  // before the limit, for the answer
   TraceScope trace;

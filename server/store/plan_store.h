@@ -27,9 +27,9 @@ struct PlanStoreStats {
 
 // Why an entry is read: a lookup serves a request (it is counted, and keeps the entry from being
 // evicted), a peek looks again for the same request, what an update reads is going to be replaced:
-// where several servers share a tier, it comes from there. A visit goes over entries that nobody
-// asked for: no tier keeps more, or less, for it.
-enum class Access { kLookup, kPeek, kUpdate, kVisit };
+// where several servers share a tier, it comes from there. An inspection reads entries that nobody
+// asked for, to list them, say: no tier keeps more, or less, for it.
+enum class Access { kLookup, kPeek, kUpdate, kInspect };
 
 // What it means that a store has no entry.
 enum class Absence {

@@ -92,11 +92,11 @@ void TieredPlanStore::Used(const std::vector<PlanKey>& keys) {
   slow_->Used(keys);
 }
 
-PlanAnswer TieredPlanStore::Visit(const PlanKey& key,
-                                  const std::shared_ptr<const PlanEntry>& held) {
-  std::shared_ptr<const PlanEntry> copy = fast_->LookAgain(key, Access::kVisit, held).entry;
+PlanAnswer TieredPlanStore::Inspect(const PlanKey& key,
+                                    const std::shared_ptr<const PlanEntry>& held) {
+  std::shared_ptr<const PlanEntry> copy = fast_->LookAgain(key, Access::kInspect, held).entry;
   if (copy && IsFresh(key)) return PlanAnswer{std::move(copy)};
-  PlanAnswer slow = slow_->LookAgain(key, Access::kVisit, copy ? copy : held);
+  PlanAnswer slow = slow_->LookAgain(key, Access::kInspect, copy ? copy : held);
   const bool older = slow.entry ? copy && IsNewer(copy->generation, slow.entry->generation)
                                 : slow.absence != Absence::kErased;
   return older ? PlanAnswer{std::move(copy), slow.absence} : slow;
@@ -108,7 +108,7 @@ PlanAnswer TieredPlanStore::Look(const PlanKey& key, Access access) {
 
 PlanAnswer TieredPlanStore::LookAgain(const PlanKey& key, Access access,
                                       const std::shared_ptr<const PlanEntry>& held) {
-  if (access == Access::kVisit) return Visit(key, held);
+  if (access == Access::kInspect) return Inspect(key, held);
   const uint64_t erasures = ErasuresOf(key);
   const bool update = access == Access::kUpdate;
   std::shared_ptr<const PlanEntry> copy =

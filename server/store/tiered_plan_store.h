@@ -98,7 +98,7 @@ class TieredPlanStore final : public PlanStore {
   void NoteUse(const PlanKey& key);
   // Before what may evict entries there: in between it need not know.
   void TellUses();
-  PlanAnswer Visit(const PlanKey& key, const std::shared_ptr<const PlanEntry>& held);
+  PlanAnswer Inspect(const PlanKey& key, const std::shared_ptr<const PlanEntry>& held);
   // `erasures` is of before the copy was read.
   PlanAnswer LookSlow(const PlanKey& key, Access access, std::shared_ptr<const PlanEntry> copy,
                       const std::shared_ptr<const PlanEntry>& held, uint64_t erasures);

@@ -149,7 +149,9 @@ class CataloguedJobTest : public ::testing::Test {
     EXPECT_EQ(ImportCatalogue(Networks(), {Gpu()}, &fixture_.store).imported, 2);
   }
 
-  std::shared_ptr<const PlanEntry> Entry() { return fixture_.store.Get(JobKey(), Access::kVisit); }
+  std::shared_ptr<const PlanEntry> Entry() {
+    return fixture_.store.Get(JobKey(), Access::kInspect);
+  }
 
   PlanningFixture fixture_{false};
 };

@@ -400,7 +400,7 @@ TEST(DecidedPlanStore, WhatWasDecidedOutlivesTheServer) {
     }
     DecidingServer server(&shared, options);
     EXPECT_EQ(ServingAt(&server), 2) << shared_is_kept;
-    const auto updated_s = server.store->Get(Key(), Access::kVisit)->updated_s;
+    const auto updated_s = server.store->Get(Key(), Access::kInspect)->updated_s;
     ASSERT_TRUE(updated_s) << shared_is_kept;
     EXPECT_GE(*updated_s, begun) << "when it was pinned";
     EXPECT_LE(*updated_s, SecondsNow());

@@ -47,7 +47,7 @@ void ExpectDeleted(DecidingServer* server, const PlanEntry&) {
             "PLAN_NOT_CACHED");
   EXPECT_TRUE(server->admin->List(Administrator(), std::nullopt, 10).value().entries.empty());
   EXPECT_TRUE(server->admin->ListKey(Administrator(), Key()).value().entries.empty());
-  for (const Access access : {Access::kLookup, Access::kPeek, Access::kUpdate, Access::kVisit}) {
+  for (const Access access : {Access::kLookup, Access::kPeek, Access::kUpdate, Access::kInspect}) {
     const PlanAnswer answer = server->store->Look(Key(), access);
     EXPECT_EQ(answer.entry, nullptr);
     EXPECT_EQ(answer.absence, Absence::kErased);

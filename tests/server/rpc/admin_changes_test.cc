@@ -31,7 +31,7 @@ class AdminChangesTest : public ::testing::Test {
   }
   v1::PlanSummary Listed() { return calls_.List(key_)->plans(0); }
   int64_t Generation() {
-    const auto entry = fixture_.store.Get(*FromProto(key_), Access::kVisit);
+    const auto entry = fixture_.store.Get(*FromProto(key_), Access::kInspect);
     return entry ? entry->generation : 0;
   }
 

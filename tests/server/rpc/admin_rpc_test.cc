@@ -109,7 +109,7 @@ TEST_F(AdminRpcTest, AListedPlanIsWhatWasHandedOut) {
   EXPECT_FALSE(plan.pinned() || plan.frozen());
   EXPECT_EQ(plan.reports(), 0);
   EXPECT_EQ(plan.tenant(), "");
-  const auto entry = fixture_.store.Get(*FromProto(plan.key()), Access::kVisit);
+  const auto entry = fixture_.store.Get(*FromProto(plan.key()), Access::kInspect);
   EXPECT_EQ(plan.create_time().seconds(), BegunAt(entry->generation));
   EXPECT_GT(plan.create_time().seconds(), 0);
   EXPECT_FALSE(BegunAt(5 * kChangesPerHistory).has_value()) << "of a version before";

@@ -259,11 +259,11 @@ class CountedStore final : public ForwardingStore {
  public:
   using ForwardingStore::ForwardingStore;
   PlanAnswer Look(const PlanKey& key, Access access) override {
-    if (access == Access::kVisit) ++visits;
+    if (access == Access::kInspect) ++inspections;
     return ForwardingStore::Look(key, access);
   }
 
-  std::atomic<int> visits{0};
+  std::atomic<int> inspections{0};
 };
 
 TEST(ListPlans, APageReadsHardlyMoreEntriesThanItHasPlansOf) {
@@ -283,12 +283,12 @@ TEST(ListPlans, APageReadsHardlyMoreEntriesThanItHasPlansOf) {
   request.set_filter("budget_bytes = 1500");
   std::set<std::string> seen;
   for (int page = 0; page < 3; ++page) {
-    store->visits = 0;
+    store->inspections = 0;
     const auto listed = calls.List(request);
     ASSERT_TRUE(listed.ok()) << listed.status();
     ASSERT_EQ(listed->plans_size(), 1);
     seen.insert(listed->plans(0).key().digest());
-    EXPECT_LE(store->visits, 34);
+    EXPECT_LE(store->inspections, 34);
     request.set_page_token(listed->next_page_token());
   }
   EXPECT_EQ(seen.size(), 3u);

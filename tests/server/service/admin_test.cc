@@ -58,7 +58,7 @@ class LargeStore final : public ForwardingStore {
     std::sort(keys.begin(), keys.end());
   }
   PlanAnswer Look(const PlanKey& key, Access access) override {
-    EXPECT_EQ(access, Access::kVisit);
+    EXPECT_EQ(access, Access::kInspect);
     ++looks;
     if (during) during();
     return PlanAnswer{ours.count(key) > 0 ? ours_ : theirs_};

@@ -120,7 +120,7 @@ TEST_P(PlanStoreConformance, ACopyOfAnotherHistoryIsRefused) {
 TEST_P(PlanStoreConformance, AnEntryHasTheTimeOfItsLastChange) {
   const auto expect = [this](std::optional<int64_t> updated_s) {
     for (const Access access :
-         {Access::kLookup, Access::kPeek, Access::kVisit, Access::kUpdate, Access::kVisit}) {
+         {Access::kLookup, Access::kPeek, Access::kInspect, Access::kUpdate, Access::kInspect}) {
       const auto entry = store_->Get(KeyOf("a"), access);
       ASSERT_NE(entry, nullptr);
       EXPECT_EQ(entry->updated_s, updated_s);

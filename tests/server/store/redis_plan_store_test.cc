@@ -258,7 +258,8 @@ TEST_F(RedisPlanStoreTest, WhatAnEarlierServerWroteIsEverybodysUntilItIsRead) {
   ASSERT_TRUE(store_->Put(KeyOf("c"), EntryOf("c", 0, 1, "them")).ok());
   EXPECT_EQ(store_->ListOf("us", std::nullopt, 10).value().size(), 2u);
   EXPECT_EQ(store_->ListOf("them", std::nullopt, 10).value().size(), 3u);
-  for (const char* name : {"a", "b"}) ASSERT_NE(store_->Get(KeyOf(name), Access::kVisit), nullptr);
+  for (const char* name : {"a", "b"})
+    ASSERT_NE(store_->Get(KeyOf(name), Access::kInspect), nullptr);
   EXPECT_EQ(store_->ListOf("us", std::nullopt, 10).value(), std::vector<PlanKey>{KeyOf("a")});
   EXPECT_EQ(store_->ListOf("them", std::nullopt, 10).value().size(), 2u);
   // One that comes when the index is made is in it once it is read.

@@ -119,7 +119,7 @@ TEST_F(SqliteStore, WhatMemoryServesIsNotEvicted) {
     } else {
       EXPECT_TRUE(tiers.GetNow(KeyOf("a"), Access::kLookup).has_value());
     }
-    tiers.Get(KeyOf("b"), Access::kVisit);  // does not save b
+    tiers.Get(KeyOf("b"), Access::kInspect);  // does not save b
     ASSERT_TRUE(tiers.Replace(KeyOf("d"), 0, EntryOf("d"), Durability::kBestEffort).ok());
     EXPECT_TRUE(Holds(store, "a"));
     EXPECT_FALSE(Holds(store, "b"));

@@ -181,23 +181,23 @@ TEST(TieredPlanStore, WhatDoesNotFitTheFastTierIsServedFromTheSlowOne) {
   EXPECT_FALSE(store.GetNow(kKey, Access::kLookup).has_value()) << "an old copy must not serve";
 }
 
-TEST(TieredPlanStore, AVisitSeesWhatCountsAndLeavesBothAsTheyAre) {
+TEST(TieredPlanStore, AnInspectionSeesWhatCountsAndLeavesBothAsTheyAre) {
   const auto shared = Shared();
   const Server server(shared, kFreshness), slacker(shared, kForever);
   ASSERT_TRUE(shared->Put(KeyOf("b"), EntryOf("b")).ok());
-  EXPECT_EQ(server.GenerationOf(KeyOf("b"), Access::kVisit), 1);
+  EXPECT_EQ(server.GenerationOf(KeyOf("b"), Access::kInspect), 1);
   EXPECT_EQ(server.fast->stats().entries, 0);
   ASSERT_TRUE(shared->Put(kKey, EntryOf("a")).ok());
   ASSERT_EQ(server.GenerationOf(kKey), 1);
   ASSERT_EQ(slacker.GenerationOf(kKey), 1);
   ASSERT_TRUE(shared->Put(kKey, EntryOf("a", 0, 2)).ok());
-  EXPECT_EQ(slacker.GenerationOf(kKey, Access::kVisit), 1) << "fresh enough";
+  EXPECT_EQ(slacker.GenerationOf(kKey, Access::kInspect), 1) << "fresh enough";
   GrowStale();
-  EXPECT_EQ(server.GenerationOf(kKey, Access::kVisit), 2);
+  EXPECT_EQ(server.GenerationOf(kKey, Access::kInspect), 2);
   EXPECT_EQ(server.fast->Get(kKey, Access::kPeek)->generation, 1);
   shared->SetOut(true);
-  EXPECT_EQ(server.GenerationOf(kKey, Access::kVisit), 1);
-  EXPECT_EQ(server.GenerationOf(KeyOf("b"), Access::kVisit), -1);
+  EXPECT_EQ(server.GenerationOf(kKey, Access::kInspect), 1);
+  EXPECT_EQ(server.GenerationOf(KeyOf("b"), Access::kInspect), -1);
 }
 
 TEST(TieredPlanStore, ListsTheKeysOfBoth) {
