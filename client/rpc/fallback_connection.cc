@@ -1,7 +1,6 @@
 #include "client/rpc/fallback_connection.h"
 
 #include <algorithm>
-#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -18,6 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "client/rpc/cancel_token.h"
 #include "client/rpc/fork_guard.h"
+#include "client/rpc/peer_absence.h"
 #include "client/rpc/plan_values.h"
 #include "client/rpc/status_of.h"
 #include "proto/codec/grpc_status.h"
@@ -210,66 +210,6 @@ const SidePlan* FirstOf(const SidePlan& primary, const SidePlan& second) {
   return is_plan || primary.done() ? &second : nullptr;
 }
 
-// Whether the primary is asked. No lock: a forked child may find it taken.
-class Absence {
- public:
-  enum class Turn { kAsk, kProbe, kLeave };
-
-  explicit Absence(const FallbackPolicy& policy) : policy_(policy) {}
-
-  Turn Next() {
-    Clock::rep until = until_;
-    if (until == kHere) return Turn::kAsk;
-    const Clock::time_point now = policy_.now();
-    if (now.time_since_epoch().count() < until) return Turn::kLeave;
-    // Others leave it to the one that is first.
-    const bool first = until_.compare_exchange_strong(until, After(now, pause_));
-    return first ? Turn::kProbe : Turn::kLeave;
-  }
-
-  // The primary has said something.
-  void Heard() { until_ = kHere; }
-
-  // It could not be reached.
-  void Missed(Turn turn) {
-    if (turn != Turn::kProbe && until_ != kHere) return;  // no news
-    pause_ = turn == Turn::kProbe ? std::min<Clock::rep>(2 * pause_, Count(policy_.longest_pause))
-                                  : Count(policy_.first_pause);
-    until_ = After(policy_.now(), pause_);
-  }
-
-  // With the time for reaching the primary.
-  CallOptions Limited(const CallOptions& options, Turn turn) const {
-    CallOptions limited = options;
-    const Clock::time_point now = policy_.now();
-    const auto reach_within = [&](Clock::duration time) {
-      limited.reach_by = std::min(limited.reach_by, now + time);
-    };
-    if (options.has_deadline()) reach_within((options.deadline - now) / 4);
-    if (turn == Turn::kProbe) reach_within(policy_.probe);
-    return limited;
-  }
-
-  // Whether a call that was given so little time has used it up: that says nothing of the primary.
-  bool Hurried(Clock::time_point start, const CallOptions& limited) const {
-    return policy_.now() >= limited.reach_by && limited.reach_by - start < policy_.probe;
-  }
-
-  Clock::time_point now() const { return policy_.now(); }
-
- private:
-  static constexpr Clock::rep kHere = 0;
-
-  static Clock::rep Count(Clock::duration time) { return time.count(); }
-  static Clock::rep After(Clock::time_point now, Clock::rep pause) {
-    return now.time_since_epoch().count() + pause;
-  }
-
-  const FallbackPolicy policy_;
-  std::atomic<Clock::rep> until_{kHere};  // since the clock's epoch
-  std::atomic<Clock::rep> pause_{0};
-};
-
 class FallbackConnection : public PlanConnection {
  public:
   FallbackConnection(std::unique_ptr<PlanConnection> primary,
@@ -278,12 +218,12 @@ class FallbackConnection : public PlanConnection {
       : primary_(std::move(primary)),
         fallback_(std::move(fallback)),
         said_(std::move(said)),
-        patience_(policy.patience),
-        absence_(policy) {}
+        policy_(policy),
+        absence_(policy.first_pause, policy.longest_pause) {}
 
   absl::StatusOr<PlanReply> GetPlan(const std::vector<PlanKey>& keys, const Budget& budget,
                                     const CallOptions& options) override {
-    return Call(absence_.Next(), options, [&](PlanConnection* to, const CallOptions& limited) {
+    return Call(NextTurn(), options, [&](PlanConnection* to, const CallOptions& limited) {
       return Soon(to, limited,
                   [&](const CallOptions& given) { return to->GetPlan(keys, budget, given); });
     });
@@ -314,22 +254,22 @@ class FallbackConnection : public PlanConnection {
 
   absl::StatusOr<FrontierReply> GetFrontier(const Profile& profile, const KeyOptions& key_options,
                                             int max_points, const CallOptions& options) override {
-    return Call(absence_.Next(), options, [&](PlanConnection* to, const CallOptions& limited) {
+    return Call(NextTurn(), options, [&](PlanConnection* to, const CallOptions& limited) {
       return to->GetFrontier(profile, key_options, max_points, limited);
     });
   }
 
   absl::StatusOr<BatchReply> FitBatch(const BatchQuery& query,
                                       const CallOptions& options) override {
-    return Call(absence_.Next(), options, [&](PlanConnection* to, const CallOptions& limited) {
+    return Call(NextTurn(), options, [&](PlanConnection* to, const CallOptions& limited) {
       return to->FitBatch(query, limited);
     });
   }
 
   absl::StatusOr<Capabilities> GetCapabilities(const CallOptions& options) override {
     // What the server is, nobody else can say: its tenant is part of every key.
-    const Absence::Turn turn = absence_.Next();
-    if (turn == Absence::Turn::kLeave) {
+    const PeerAbsence::Turn turn = NextTurn();
+    if (turn == PeerAbsence::Turn::kLeave) {
       return absl::UnavailableError(
           absl::StrCat(primary_->name(), " was not reachable a moment ago"));
     }
@@ -399,15 +339,35 @@ class FallbackConnection : public PlanConnection {
     if (!absl::IsUnavailable(status) && !absl::IsCancelled(status)) absence_.Heard();
   }
 
+  PeerAbsence::Turn NextTurn() { return absence_.Next(policy_.now()); }
+
   // A call to the primary.
   struct Attempt {
-    Absence::Turn turn;
+    PeerAbsence::Turn turn;
     Clock::time_point start;
     CallOptions limited;
   };
 
-  Attempt Begin(Absence::Turn turn, const CallOptions& options) const {
-    return {turn, absence_.now(), absence_.Limited(options, turn)};
+  // With the time for reaching the primary.
+  CallOptions Limited(const CallOptions& options, PeerAbsence::Turn turn) const {
+    CallOptions limited = options;
+    const Clock::time_point now = policy_.now();
+    const auto reach_within = [&](Clock::duration time) {
+      limited.reach_by = std::min(limited.reach_by, now + time);
+    };
+    if (options.has_deadline()) reach_within((options.deadline - now) / 4);
+    if (turn == PeerAbsence::Turn::kProbe) reach_within(policy_.probe);
+    return limited;
+  }
+
+  // Whether a call that was given so little time has used it up: that says nothing of the primary.
+  bool Hurried(const Attempt& attempt) const {
+    const Clock::time_point limit = attempt.limited.reach_by;
+    return policy_.now() >= limit && limit - attempt.start < policy_.probe;
+  }
+
+  Attempt Begin(PeerAbsence::Turn turn, const CallOptions& options) const {
+    return {turn, policy_.now(), Limited(options, turn)};
   }
 
   // What it has come to.
@@ -415,21 +375,21 @@ class FallbackConnection : public PlanConnection {
   Result Judged(const Attempt& attempt, Result result) {
     Note(result.status());
     const bool away = absl::IsUnavailable(result.status());
-    if (away && !absence_.Hurried(attempt.start, attempt.limited)) absence_.Missed(attempt.turn);
+    if (away && !Hurried(attempt)) absence_.Missed(attempt.turn, policy_.now());
     return result;
   }
 
   template <class Function>
-  auto Ask(Absence::Turn turn, const CallOptions& options, const Function& function)
+  auto Ask(PeerAbsence::Turn turn, const CallOptions& options, const Function& function)
       -> decltype(function(nullptr, options)) {
     const Attempt attempt = Begin(turn, options);
     return Judged(attempt, function(primary_.get(), attempt.limited));
   }
 
   template <class Function>
-  auto Call(Absence::Turn turn, const CallOptions& options, const Function& function)
+  auto Call(PeerAbsence::Turn turn, const CallOptions& options, const Function& function)
       -> decltype(function(nullptr, options)) {
-    if (turn == Absence::Turn::kLeave) {
+    if (turn == PeerAbsence::Turn::kLeave) {
       // Found out by a call that does not fall back, GetCapabilities say.
       Say("is not reachable (it was not a moment ago)");
       return function(fallback_.get(), options);
@@ -448,9 +408,10 @@ class FallbackConnection : public PlanConnection {
   // How long the primary has for itself, of a call with these limits: no longer than for being reached. 0 where
   // nothing goes on beside it: a forked child is to start no threads.
   Clock::duration Patience(const CallOptions& limited) const {
-    const bool has_any = patience_ > Clock::duration::zero() && patience_ < FallbackPolicy::kNever;
+    const Clock::duration patience = policy_.patience;
+    const bool has_any = patience > Clock::duration::zero() && patience < FallbackPolicy::kNever;
     if (!has_any || InForkedChild()) return Clock::duration::zero();
-    return std::min<Clock::duration>(patience_, limited.reach_by - absence_.now());
+    return std::min<Clock::duration>(patience, limited.reach_by - policy_.now());
   }
 
   // What a server that is well answers at once: one that does not is as one that is away.
@@ -473,14 +434,14 @@ class FallbackConnection : public PlanConnection {
   // `make` has a plan made, which may take long: by the primary, and beside it here once it has had its time.
   PlanAnswer PlanInTime(const ProgressCallback& progress, const CallOptions& options,
                         const MakesPlan& make) {
-    const Absence::Turn turn = absence_.Next();
+    const PeerAbsence::Turn turn = NextTurn();
     const Attempt attempt = Begin(turn, options);
     const Clock::duration patience = Patience(attempt.limited);
     auto wait = std::make_unique<SideCallWait>(progress);
     const auto on_this_thread = [&](PlanConnection* to, const CallOptions& given) {
       return make(to, wait->Teller(), given);
     };
-    if (turn == Absence::Turn::kLeave || patience <= Clock::duration::zero()) {
+    if (turn == PeerAbsence::Turn::kLeave || patience <= Clock::duration::zero()) {
       return Call(turn, options, on_this_thread);
     }
     const auto beside = [make, told = wait->Listener()](PlanConnection* to) {
@@ -574,8 +535,8 @@ class FallbackConnection : public PlanConnection {
   const std::unique_ptr<PlanConnection> primary_;
   const std::unique_ptr<PlanConnection> fallback_;
   const std::function<void(const std::string&)> said_;
-  const Clock::duration patience_;
-  Absence absence_;
+  const FallbackPolicy policy_;
+  PeerAbsence absence_;
   std::once_flag once_;
   LeftCalls left_;  // goes first
 };

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <random>
 #include <utility>
 
 #include "client/rpc/fork_guard.h"
+#include "client/rpc/peer_absence.h"
 #include "client/rpc/rendezvous.h"
 #include "client/rpc/status_of.h"
 #include "proto/codec/grpc_status.h"
@@ -39,31 +39,14 @@ enum class Unanswered {
   kReturns,  // its next try asks the same one, which does not rest
 };
 
-class RoutedReplica {
- public:
-  RoutedReplica(std::string replica_address, std::unique_ptr<PlanConnection> to)
-      : address(std::move(replica_address)), connection(std::move(to)) {}
-
-  // Whether a call may ask it. The first after a rest has the others wait for what it finds.
-  bool Awake(Clock::time_point now, Clock::duration rest) {
-    Clock::rep until = rests_until_;
-    if (until == kAwake) return true;
-    if (now.time_since_epoch().count() < until) return false;
-    return rests_until_.compare_exchange_strong(until, (now + rest).time_since_epoch().count());
-  }
-
-  void Heard(const absl::Status& status, Clock::time_point now, Clock::duration rest) {
-    if (absl::IsCancelled(status)) return;  // says nothing of the replica
-    rests_until_ = IsAway(status) ? (now + rest).time_since_epoch().count() : kAwake;
-  }
+struct RoutedReplica {
+  RoutedReplica(std::string replica_address, std::unique_ptr<PlanConnection> to,
+                Clock::duration rest)
+      : address(std::move(replica_address)), connection(std::move(to)), absence(rest, rest) {}
 
   const std::string address;
   const std::unique_ptr<PlanConnection> connection;
-
- private:
-  static constexpr Clock::rep kAwake = 0;
-
-  std::atomic<Clock::rep> rests_until_{kAwake};  // since the clock's epoch
+  PeerAbsence absence;
 };
 
 using RoutedReplicas = std::vector<std::shared_ptr<RoutedReplica>>;
@@ -203,6 +186,7 @@ class RoutedConnection : public PlanConnection {
   // Whom a call asks next.
   struct Turn {
     std::shared_ptr<RoutedReplica> replica;  // null: all have been asked
+    PeerAbsence::Turn turn = PeerAbsence::Turn::kAsk;
     bool is_last = false;
   };
 
@@ -231,7 +215,7 @@ class RoutedConnection : public PlanConnection {
       const Unanswered then = unanswered();
       // It was there, and its connection was lost, unless it says that it is about to end.
       const bool returns = then == Unanswered::kReturns && GetReason(status).empty();
-      turn.replica->Heard(returns ? absl::OkStatus() : status, now, policy_.rest);
+      Note(returns ? absl::OkStatus() : status, turn, now);
       if (!absl::IsUnavailable(status) || then != Unanswered::kGoesOn) return result;
       if (options.cancel && options.cancel->cancelled()) return absl::CancelledError("cancelled");
       if (now >= std::min(options.deadline, options.reach_by)) return result;
@@ -242,6 +226,16 @@ class RoutedConnection : public PlanConnection {
   auto Route(const PlanKey& key, const CallOptions& options, const Function& function)
       -> decltype(function(nullptr, options)) {
     return Route(key, options, function, [] { return Unanswered::kGoesOn; });
+  }
+
+  // What an answer says of the replica that gave it.
+  static void Note(const absl::Status& status, const Turn& turn, Clock::time_point now) {
+    if (absl::IsCancelled(status)) return;  // nothing
+    if (IsAway(status)) {
+      turn.replica->absence.Missed(turn.turn, now);
+    } else {
+      turn.replica->absence.Heard();
+    }
   }
 
   Turn Next(const RoutedReplicas& replicas, const PlanKey& key, const RoutedReplicas& asked) const {
@@ -259,11 +253,11 @@ class RoutedConnection : public PlanConnection {
       return a.score != b.score ? a.score > b.score : (*a.replica)->address < (*b.replica)->address;
     });
     const Clock::time_point now = policy_.now();
-    const auto awake = std::find_if(order.begin(), order.end(), [&](const Candidate& candidate) {
-      return (*candidate.replica)->Awake(now, policy_.rest);
-    });
-    const Candidate& next = awake == order.end() ? order.front() : *awake;
-    return {*next.replica, order.size() == 1};
+    for (const Candidate& candidate : order) {
+      const PeerAbsence::Turn turn = (*candidate.replica)->absence.Next(now);
+      if (turn != PeerAbsence::Turn::kLeave) return {*candidate.replica, turn, order.size() == 1};
+    }
+    return {*order.front().replica, PeerAbsence::Turn::kLeave, order.size() == 1};
   }
 
   // Leaves the next replicas time to be reached.
@@ -288,9 +282,9 @@ class RoutedConnection : public PlanConnection {
                                       [&](const std::shared_ptr<RoutedReplica>& replica) {
                                         return replica->address == address;
                                       });
-      next->push_back(known != replicas_->end()
-                          ? *known
-                          : std::make_shared<RoutedReplica>(address, factory_(address)));
+      next->push_back(known != replicas_->end() ? *known
+                                                : std::make_shared<RoutedReplica>(
+                                                      address, factory_(address), policy_.rest));
     }
     gone = std::move(replicas_);
     replicas_ = std::move(next);

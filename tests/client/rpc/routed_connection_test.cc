@@ -306,6 +306,19 @@ TEST_F(RoutedConnectionTest, WhenAllRestAllAreAsked) {
   EXPECT_THAT(AskedByGet(), ElementsAre(order[2]));
 }
 
+// Else calls that come while all rest would keep each of them away for as long as they come.
+TEST_F(RoutedConnectionTest, WhoIsAskedWhileItRestsRestsNoLonger) {
+  AllAreAway();
+  const std::vector<std::string> order = OrderOf(key_);
+  Get().IgnoreError();
+  now_ += seconds(4);
+  IsBack(order[2]);
+  EXPECT_THAT(AskedByGet(), ElementsAre(order[0], order[1], order[2]));
+  EXPECT_THAT(AskedByGet(), ElementsAre(order[2]));
+  now_ += milliseconds(1500);
+  EXPECT_THAT(AskedByGet(), ElementsAre(order[0], order[1], order[2]));
+}
+
 TEST_F(RoutedConnectionTest, OtherErrorsAreAnswers) {
   for (const absl::Status& error :
        {absl::NotFoundError("no"), absl::ResourceExhaustedError("busy"),
