@@ -6,88 +6,28 @@
 #include <atomic>
 #include <chrono>
 #include <fstream>
-#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "server/decisions/shared_decisions.h"
 #include "server/store/name_lookup.h"
 #include "server/store/redis_plan_store.h"
 #include "server/store/redis_solve_lease.h"
 #include "tests/server/store/entries.h"
+#include "tests/server/store/redis_failover.h"
 #include "tests/server/store/redis_server.h"
-#include "tests/server/support/counting_metrics.h"
 #include "tests/support/temporary_folder.h"
 
 namespace stowage::testing {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 const PlanKey kKey = KeyOf("a");
 const SolveQuestion kQuestion{kKey, Bytes(100)};
 
 const bool kSkips = (SkipWithoutRedis(), true);
-
-bool Await(const std::function<bool()>& holds) {
-  const Clock::time_point patience = Clock::now() + std::chrono::seconds(40);
-  while (!holds()) {
-    if (Clock::now() > patience) return false;
-    std::this_thread::sleep_for(milliseconds(20));
-  }
-  return true;
-}
-
-RedisAddress AddressOf(const RedisHost& host) {
-  RedisAddress address;
-  address.host_or_path = host.host;
-  address.port = host.port;
-  return address;
-}
-
-bool IsPrimary(const RedisServer& server) {
-  return server.Ask({"ROLE"}).list.front().text == "master";
-}
-
-class RedisFailover : public ::testing::Test {
- protected:
-  void SetUp() override {
-    ASSERT_TRUE(Await([this] { return HasReplica(*primary_); }));
-    for (int i = 0; i < 3; ++i) sentinels_.push_back(std::make_unique<RedisSentinel>(port_, 2));
-    for (const auto& sentinel : sentinels_) {
-      ASSERT_TRUE(Await([&sentinel] { return Knows(*sentinel, "sentinels", 2); }));
-      ASSERT_TRUE(Await([&sentinel] { return Knows(*sentinel, "replicas", 1); }));
-    }
-    options_.address.primary = "plans";
-    for (const auto& sentinel : sentinels_) {
-      options_.address.sentinels.push_back(sentinel->host());
-    }
-    options_.timeout = std::chrono::seconds(2);
-    options_.breaker.longest_pause = milliseconds(200);
-  }
-
-  // Connected, and has all that was written.
-  static bool HasReplica(const RedisServer& server) {
-    const RedisReply role = server.Ask({"ROLE"});
-    if (role.list.front().text != "master" || role.list[2].list.empty()) return false;
-    return server.Ask({"WAIT", "1", "5000"}).integer == 1;
-  }
-  static bool Knows(const RedisSentinel& sentinel, const std::string& what, size_t count) {
-    const RedisReply known = AskAt(AddressOf(sentinel.host()), {"SENTINEL", what, "plans"});
-    return known.list.size() == count;
-  }
-
-  const int port_ = FreePort();
-  std::unique_ptr<RedisServer> primary_ = std::make_unique<RedisServer>(ReplicatedAt(port_));
-  RedisServer replica_{
-      ReplicatedAt(FreePort(), {"--replicaof", "127.0.0.1", std::to_string(port_)})};
-  std::vector<std::unique_ptr<RedisSentinel>> sentinels_;
-  RedisOptions options_;
-  CountingMetrics metrics_;
-};
 
 TEST(RedisSentinels, AreFoundByTheirNames) {
   const int port = FreePort();
@@ -159,8 +99,7 @@ TEST_F(RedisFailover, APrimaryThatBecomesAReplicaIsLeft) {
   const auto pool = std::make_shared<RedisPool>(options_);
   RedisPlanStore store({}, pool, &metrics_);
   ASSERT_TRUE(store.Put(kKey, EntryOf("a")).ok());
-  const RedisReply asked =
-      AskAt(AddressOf(sentinels_[1]->host()), {"SENTINEL", "FAILOVER", "plans"});
+  const RedisReply asked = AskSentinel(*sentinels_[1], {"SENTINEL", "FAILOVER", "plans"});
   ASSERT_EQ(asked.text, "OK");
   // Writes all the time; what is acknowledged by the new primary stays.
   int64_t generation = 1;
