@@ -42,6 +42,9 @@ constexpr size_t kRemembered = 200;  // decisions of each replica that are looke
 constexpr milliseconds kPatience(10000);
 // At the end, until all replicas say that all holds, once nothing breaks any more.
 constexpr std::chrono::seconds kLastPatience(60);
+// Until a server that has lost its disk has heard what it had acknowledged: it asks what servers share again after 5 s for each of
+// two tiers before that (server/operating.md), and the Redis of decisions may be away meanwhile.
+constexpr std::chrono::seconds kHearing(30);
 constexpr milliseconds kBetweenLooks(250);  // at the memory, and at what does not hold yet
 // Of the time, after which the last replica is not killed any more: what leaks shows in a long life.
 constexpr double kMortal = 0.25;
@@ -147,6 +150,7 @@ class Crashes {
     memory_.resize(replicas_.size());
     decided_.resize(replicas_.size());
     for (const auto& [kind, why] : options.cannot) faults_.Cannot(kind, why);
+    for (const std::string& kind : options.left_out) faults_.LeaveOut(kind);
   }
 
   absl::Status Run() {
@@ -208,7 +212,7 @@ class Crashes {
 
   std::vector<std::string> Round() {
     std::vector<std::string> round = {"kill"};  // twice as often as the others
-    for (const FaultKind& kind : FaultKinds()) round.push_back(kind.name);
+    for (const FaultKind& kind : faults_.Kinds()) round.push_back(kind.name);
     std::shuffle(round.begin(), round.end(), draw_);
     return round;
   }
@@ -233,12 +237,17 @@ class Crashes {
     if (kind == "clock") JumpClock(replica);
     if (kind == "redis") return BreakShared(kind, options_.break_shared);
     if (kind == "failover") return BreakShared(kind, options_.fail_over);
+    if (kind == "decisions") return BreakDecisions();
     return absl::OkStatus();
   }
 
-  absl::Status KillAndStart() {
+  // Of those that may be killed now.
+  size_t DrawMortal() {
     const bool all = replicas_.size() == 1 || Seconds() < kMortal * options_.seconds;
-    const size_t index = draw_() % (all ? replicas_.size() : replicas_.size() - 1);
+    return draw_() % (all ? replicas_.size() : replicas_.size() - 1);
+  }
+  absl::Status KillAndStart() {
+    const size_t index = DrawMortal();
     faults_.Came("kill");
     std::lock_guard<std::mutex> lock(processes_mutex_);
     replicas_[index]->Kill();
@@ -268,6 +277,32 @@ class Crashes {
     if (status.ok()) faults_.Came(kind);
     return status;
   }
+
+  absl::Status BreakDecisions() {
+    if (!options_.break_decisions) return absl::OkStatus();  // `cannot` says why
+    constexpr int kTurns = 3;
+    absl::Status status;
+    if (decisions_turn_++ % kTurns == 0) {
+      status = LoseDisk();
+    } else {
+      options_.break_decisions();
+    }
+    if (status.ok()) faults_.Came("decisions");
+    return status;
+  }
+  // All files of a replica, and what servers share beside the Redis of decisions: nobody else has what it acknowledged.
+  absl::Status LoseDisk() {
+    const size_t index = DrawMortal();
+    if (options_.empty_shared) {
+      if (absl::Status emptied = options_.empty_shared(); !emptied.ok()) return emptied;
+    }
+    std::lock_guard<std::mutex> lock(processes_mutex_);
+    replicas_[index]->Kill();
+    const absl::Status lost = replicas_[index]->LoseDisk();
+    return lost.ok() ? Start(index) : lost;
+  }
+
+  ServerDisk DiskOf(size_t index) const { return {index, replicas_[index]->disk_number()}; }
 
   std::vector<std::unique_ptr<Caller>> CallersToAll() const {
     std::vector<std::unique_ptr<Caller>> callers;
@@ -338,7 +373,7 @@ class Crashes {
                                            PlanRequest(kStages, network, kShare), &ignored));
       }
       if (std::optional<KeptDecision> made =
-              MakeOne(&caller, computed, static_cast<int>(draw() % 3))) {
+              MakeOne(&caller, computed, DiskOf(index), static_cast<int>(draw() % 3))) {
         if (decided.size() >= kRemembered) {
           std::swap(decided[draw() % decided.size()], decided.back());
           over.push_back(decided.back());
@@ -346,10 +381,10 @@ class Crashes {
         }
         decided.push_back(*made);
       } else {
-        over.push_back({computed.key(), 0, 0, DecidedAs::kPinned});  // or not
+        over.push_back({computed.key(), 0, 0, DecidedAs::kPinned, {}});  // or not
       }
       DeleteAll(&caller, &over);
-      if (!decided.empty()) LookNow(&caller, decided[draw() % decided.size()]);
+      if (!decided.empty()) LookNow(&caller, index, decided[draw() % decided.size()]);
     }
   }
 
@@ -376,9 +411,9 @@ class Crashes {
 
   // Nothing unless it was acknowledged: what was not may be so or not.
   std::optional<KeptDecision> MakeOne(Caller* caller, const v1::ComputePlanResponse& computed,
-                                      int kind) {
+                                      const ServerDisk& on, int kind) {
     KeptDecision decision{computed.key(), computed.plan().budget_bytes(),
-                          computed.plan().revision(), DecidedAs::kDeleted};
+                          computed.plan().revision(), DecidedAs::kDeleted, on};
     if (kind == 0) {
       return Delete(caller, decision.key).value_or(false) ? std::make_optional(decision)
                                                           : std::nullopt;
@@ -436,16 +471,24 @@ class Crashes {
     return {true, WhatIsLost(decision, listed)};
   }
 
-  // At the replica that has acknowledged it; what it cannot say now is no answer.
-  void LookNow(Caller* caller, const KeptDecision& decision) {
-    const Looked looked = Look(caller, decision);
+  // At the replica that has acknowledged it; what it cannot say now is no answer. One that has lost that disk has time to hear
+  // of it again. Its disk is looked at after its answer: what it says before it loses one has to be right.
+  void LookNow(Caller* caller, size_t index, const KeptDecision& decision) {
+    const Clock::time_point heard = Clock::now() + kHearing;
+    Looked looked = Look(caller, decision);
+    while (!looked.wrong.empty() && !HasOnDisk(decision, DiskOf(index)) && Clock::now() < heard) {
+      if (!asking_) return;  // LookEverywhere asks it again
+      std::this_thread::sleep_for(kBetweenLooks);
+      looked = Look(caller, decision);
+    }
+    if (looked.said && !HasOnDisk(decision, DiskOf(index))) ++looked_at_without_disk_;
     if (!looked.wrong.empty()) {
       tally_.Wrong(absl::StrCat(looked.wrong, ", at ", Seconds(), " s, at its own replica"));
     }
   }
 
-  // At the end every replica has to say that it holds: its own at once, others once they have heard of it. Replicas
-  // that share nothing know of their own alone.
+  // At the end every replica has to say that it holds: its own at once, others, and its own without the disk that it had, once
+  // they have heard of it. Replicas that share nothing know of their own alone.
   void LookEverywhere() {
     const auto callers = CallersToAll();
     const bool shared = options_.break_shared != nullptr;
@@ -455,18 +498,18 @@ class Crashes {
         for (size_t i = 0; i < callers.size(); ++i) {
           if (i != by && !shared) continue;
           ++looked_at_;
-          LookAtLast(callers[i].get(), decision, i == by, begun + kLastPatience,
-                     absl::StrCat(", at the end, at replica ", i));
+          LookAtLast(callers[i].get(), decision, HasOnDisk(decision, DiskOf(i)),
+                     begun + kLastPatience, absl::StrCat(", at the end, at replica ", i));
         }
       }
     }
     looked_for_ = std::chrono::duration<double>(Clock::now() - begun).count();
   }
 
-  void LookAtLast(Caller* caller, const KeptDecision& decision, bool own, Clock::time_point end,
+  void LookAtLast(Caller* caller, const KeptDecision& decision, bool has_it, Clock::time_point end,
                   const std::string& where) {
     Looked looked = Look(caller, decision);
-    while (Clock::now() < end && (!looked.said || (!looked.wrong.empty() && !own))) {
+    while (Clock::now() < end && (!looked.said || (!looked.wrong.empty() && !has_it))) {
       std::this_thread::sleep_for(kBetweenLooks);
       looked = Look(caller, decision);
     }
@@ -481,6 +524,10 @@ class Crashes {
     tally_.Print();
     std::printf("looks at decisions at the end: %lld, in %.1f s\n",
                 static_cast<long long>(looked_at_), looked_for_);
+    if (options_.break_decisions) {
+      std::printf("looks at decisions whose server had lost its disk: %lld\n",
+                  static_cast<long long>(looked_at_without_disk_));
+    }
     const absl::Status flat = ReportMemory();
     if (absl::Status wrong = tally_.wrong(); !wrong.ok()) return wrong;
     if (looked_at_ == 0) return absl::InternalError("nothing was decided");
@@ -522,6 +569,8 @@ class Crashes {
   Tally tally_;
   FaultTally faults_;
   std::vector<std::vector<KeptDecision>> decided_;  // by replica, each of its caller's thread
+  int decisions_turn_ = 0;
+  std::atomic<int64_t> looked_at_without_disk_{0};
   double broke_until_ = 0;
   int64_t looked_at_ = 0;
   double looked_for_ = 0;  // seconds

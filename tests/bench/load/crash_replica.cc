@@ -7,7 +7,9 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -33,6 +35,17 @@ void SmallDisk::Fill() {
 }
 
 void SmallDisk::Empty() { unlink(PathOf("filler").c_str()); }
+
+absl::Status SmallDisk::LoseFiles() {
+  std::error_code error;
+  for (const auto& file : std::filesystem::directory_iterator(folder_.path(), error)) {
+    std::filesystem::remove_all(file.path(), error);
+    if (error) break;
+  }
+  if (!error) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat(folder_.path(), ": cannot be emptied: ", error.message()));
+}
 
 CrashReplica::CrashReplica(const std::vector<std::string>& stowaged, const std::string& faketime)
     : has_own_clock_(!faketime.empty()), command_(stowaged) {
@@ -68,6 +81,11 @@ void CrashReplica::Kill() {
 void CrashReplica::Stop() { process_->process().Signal(SIGSTOP); }
 
 void CrashReplica::Continue() { process_->process().Signal(SIGCONT); }
+
+absl::Status CrashReplica::LoseDisk() {
+  ++disk_number_;
+  return disk.LoseFiles();
+}
 
 void CrashReplica::SetClock(int seconds) {
   std::ofstream(clock_) << (seconds < 0 ? "" : "+") << seconds << "\n";

@@ -2,6 +2,7 @@
 #ifndef STOWAGE_TESTS_BENCH_LOAD_CRASH_REPLICA_H_
 #define STOWAGE_TESTS_BENCH_LOAD_CRASH_REPLICA_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -26,6 +27,8 @@ class SmallDisk {
   std::string PathOf(const std::string& name) const { return folder_ / name; }
   void Fill();
   void Empty();
+  // Whatever is on it. INTERNAL: something stays.
+  absl::Status LoseFiles();
 
  private:
   const TemporaryFolder folder_;
@@ -43,6 +46,10 @@ class CrashReplica {
   void Kill();
   void Stop();
   void Continue();
+  // All its files, of plans and of decisions; for one that is killed. INTERNAL: something stays.
+  absl::Status LoseDisk();
+  // Which of its disks it has: each one that it has lost counts. Thread-safe.
+  int disk_number() const { return disk_number_; }
   // The clock from now on, as seconds beside the right one.
   void SetClock(int seconds);
 
@@ -58,6 +65,7 @@ class CrashReplica {
   const bool has_own_clock_;
   std::vector<std::string> command_;
   std::string address_;
+  std::atomic<int> disk_number_{0};
   std::unique_ptr<ServiceProcess> process_;
 };
 

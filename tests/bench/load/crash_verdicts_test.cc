@@ -104,7 +104,9 @@ FaultTally AllCame() {
 TEST(FaultTally, EachKindHasToComeOrToBeLeftOut) {
   EXPECT_TRUE(AllCame().Judge({}).ok());
   FaultTally tally;
-  for (const char* name : {"kill", "kill", "stop", "redis", "failover"}) tally.Came(name);
+  for (const char* name : {"kill", "kill", "stop", "redis", "failover", "decisions"}) {
+    tally.Came(name);
+  }
   tally.Cannot("disk", "no tmpfs may be mounted");
   const absl::Status judged = tally.Judge({});
   EXPECT_TRUE(absl::IsFailedPrecondition(judged)) << judged;
@@ -114,6 +116,18 @@ TEST(FaultTally, EachKindHasToComeOrToBeLeftOut) {
             HasSubstr("--allow_skipped=disk,clock"), Not(HasSubstr("failover"))));
   EXPECT_TRUE(tally.Judge({"disk", "clock"}).ok());
   EXPECT_FALSE(tally.Judge({"disk"}).ok());
+}
+
+TEST(FaultTally, WhatIsLeftOutIsNeitherMissedNorReported) {
+  FaultTally tally;
+  for (const char* name : {"kill", "stop", "disk", "clock", "redis", "failover"}) tally.Came(name);
+  EXPECT_THAT(std::string(tally.Judge({}).message()), HasSubstr("decisions (no time for it)"));
+  EXPECT_THAT(tally.Report(), HasSubstr("decisions"));
+  EXPECT_EQ(tally.Kinds().size(), FaultKinds().size());
+  tally.LeaveOut("decisions");
+  EXPECT_TRUE(tally.Judge({}).ok()) << tally.Judge({});
+  EXPECT_THAT(tally.Report(), AllOf(HasSubstr("failover"), Not(HasSubstr("decisions"))));
+  EXPECT_EQ(tally.Kinds().size(), FaultKinds().size() - 1);
 }
 
 TEST(FaultTally, ReportNamesEachKindAllowedOrNot) {
@@ -129,14 +143,15 @@ TEST(FaultTally, ReportNamesEachKindAllowedOrNot) {
 
 TEST(FaultTally, NamesOfNoKindAreRefused) {
   EXPECT_TRUE(CheckFaultNames({}).ok());
-  EXPECT_TRUE(CheckFaultNames({"kill", "stop", "disk", "clock", "redis", "failover"}).ok());
+  EXPECT_TRUE(
+      CheckFaultNames({"kill", "stop", "disk", "clock", "redis", "failover", "decisions"}).ok());
   const absl::Status unknown = CheckFaultNames({"disk", "etcd"});
   EXPECT_TRUE(absl::IsInvalidArgument(unknown)) << unknown;
   EXPECT_THAT(std::string(unknown.message()), HasSubstr("etcd"));
 }
 
 KeptDecision DecisionAs(DecidedAs as) {
-  KeptDecision decision{v1::PlanKey(), 1000, 3, as};
+  KeptDecision decision{v1::PlanKey(), 1000, 3, as, {}};
   decision.key.set_digest(std::string("\x0a\x1b\x2c\x3d\x4e\x5f\x60\x71") + std::string(24, 'x'));
   return decision;
 }
@@ -167,6 +182,17 @@ TEST(KeptDecision, APinThatIsMissingIsLost) {
                     HasSubstr("nothing is there")));
   AddPlan(1000, 4, true, &listed);  // another one
   EXPECT_THAT(WhatIsLost(pin, listed), AllOf(HasSubstr("revision 3"), HasSubstr("other plans")));
+}
+
+TEST(KeptDecision, HasToHoldAtOnceWhereItsServerStillHasTheDisk) {
+  KeptDecision pin = DecisionAs(DecidedAs::kPinned);
+  pin.on = {1, 2};
+  EXPECT_TRUE(HasOnDisk(pin, {1, 2}));
+  EXPECT_FALSE(HasOnDisk(pin, {0, 2})) << "another server hears of it later";
+  EXPECT_FALSE(HasOnDisk(pin, {1, 3})) << "its server has lost the disk that had it";
+  // Acknowledged on the new one.
+  pin.on = {1, 3};
+  EXPECT_TRUE(HasOnDisk(pin, {1, 3}));
 }
 
 TEST(KeptDecision, AnUnpinningHoldsWhereNothingIsPinned) {

@@ -16,6 +16,7 @@ const std::vector<FaultKind>& FaultKinds() {
       {"clock", "clock moved by up to ten minutes"},
       {"redis", "Redis broken, mended or emptied"},
       {"failover", "Redis's primary killed, its replica promoted"},
+      {"decisions", "durable Redis away, or a server's disk lost"},
   };
   return *kKinds;
 }
@@ -41,9 +42,17 @@ std::string FaultTally::WhyNot(const std::string& name) const {
   return found == cannot_.end() ? "no time for it" : found->second;
 }
 
+std::vector<FaultKind> FaultTally::Kinds() const {
+  std::vector<FaultKind> kinds;
+  for (const FaultKind& kind : FaultKinds()) {
+    if (left_out_.count(kind.name) == 0) kinds.push_back(kind);
+  }
+  return kinds;
+}
+
 std::string FaultTally::Report() const {
   std::string lines;
-  for (const FaultKind& kind : FaultKinds()) {
+  for (const FaultKind& kind : Kinds()) {
     const int times = TimesOf(kind.name);
     const std::string said =
         times > 0 ? absl::StrCat(times) : absl::StrCat("NOT INJECTED: ", WhyNot(kind.name));
@@ -55,7 +64,7 @@ std::string FaultTally::Report() const {
 
 absl::Status FaultTally::Judge(const std::set<std::string>& allowed) const {
   std::vector<std::string> names, reasons;
-  for (const FaultKind& kind : FaultKinds()) {
+  for (const FaultKind& kind : Kinds()) {
     if (TimesOf(kind.name) > 0 || allowed.count(kind.name) > 0) continue;
     names.push_back(kind.name);
     reasons.push_back(absl::StrCat(kind.name, " (", WhyNot(kind.name), ")"));

@@ -16,7 +16,7 @@ struct FaultKind {
   std::string what;
 };
 
-// kill, stop, disk, clock, redis, failover.
+// kill, stop, disk, clock, redis, failover, decisions.
 const std::vector<FaultKind>& FaultKinds();
 
 // INVALID_ARGUMENT for one that is no kind's.
@@ -28,7 +28,12 @@ class FaultTally {
   void Came(const std::string& name) { ++came_[name]; }
   void Cannot(const std::string& name, const std::string& why) { cannot_[name] = why; }
 
-  // A line for each kind.
+  // It is no fault of this load: neither reported nor missed.
+  void LeaveOut(const std::string& name) { left_out_.insert(name); }
+
+  // All but those that are left out.
+  std::vector<FaultKind> Kinds() const;
+  // A line for each of these.
   std::string Report() const;
   // FAILED_PRECONDITION with each kind that never came, and why, but for those of `allowed`.
   absl::Status Judge(const std::set<std::string>& allowed) const;
@@ -39,6 +44,7 @@ class FaultTally {
 
   std::map<std::string, int> came_;
   std::map<std::string, std::string> cannot_;
+  std::set<std::string> left_out_;
 };
 
 }  // namespace stowage

@@ -30,6 +30,10 @@ std::string TextOf(const KeptDecision& decision) {
                       absl::BytesToHexString(decision.key.digest().substr(0, kDigestBytes)));
 }
 
+bool HasOnDisk(const KeptDecision& decision, const ServerDisk& disk) {
+  return decision.on.server == disk.server && decision.on.disk == disk.disk;
+}
+
 std::string WhatIsLost(const KeptDecision& decision, const v1::ListPlansResponse& listed) {
   const auto& plans = listed.plans();
   if (decision.as != DecidedAs::kPinned) {

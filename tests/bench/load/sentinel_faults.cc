@@ -158,10 +158,16 @@ absl::Status SentinelFaults::Next() {
     case 0:
       return FreezePrimary(*primary);
     case 1:
-      return AskServer(*primary, {"FLUSHALL"}).status();
+      return Empty();
     default:
       return FreezeBoth();
   }
+}
+
+absl::Status SentinelFaults::Empty() {
+  const absl::StatusOr<size_t> primary = AwaitWholePrimary();
+  if (!primary.ok()) return primary.status();
+  return AskServer(*primary, {"FLUSHALL"}).status();
 }
 
 absl::Status SentinelFaults::FreezePrimary(size_t primary) {

@@ -36,6 +36,8 @@ class SentinelFaults {
   // The next of: the primary stopped until the replica is promoted, and then awake as one that believes it still
   // is; all that the primary has gone; both stopped for five seconds. Errors of AwaitWhole and FailOver.
   absl::Status Next();
+  // All that the primary has is gone. Errors of AwaitWhole.
+  absl::Status Empty();
 
  private:
   std::optional<size_t> Primary() const;

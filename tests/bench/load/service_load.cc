@@ -56,8 +56,8 @@ ABSL_FLAG(
     bool, sentinel, false,
     "crashes: the Redis has a replica and three sentinels, and fails over; instead of --redis");
 ABSL_FLAG(std::vector<std::string>, allow_skipped, {},
-          "crashes: kinds of faults that need not come (kill, stop, disk, clock, redis, failover); "
-          "without the others it fails, and says why they did not");
+          "crashes: kinds of faults that need not come (kill, stop, disk, clock, redis, failover, "
+          "decisions); without the others it fails, and says why they did not");
 ABSL_FLAG(std::string, faketime, "",
           "crashes: the library of libfaketime, for clocks that jump; empty for none");
 ABSL_FLAG(std::vector<std::string>, adversaries,
@@ -69,6 +69,9 @@ ABSL_FLAG(int, redis_delay_ms, 5, "adversaries, lookups: how late --redis answer
 ABSL_FLAG(bool, redis, false,
           "a redis-server of its own for all replicas; mixed breaks and mends it every 5 s, "
           "crashes now and then");
+ABSL_FLAG(bool, decisions_redis, false,
+          "crashes: a durable redis-server of its own for what administrators decide, which is "
+          "killed and frozen; servers lose their disks. Beside --redis or --sentinel");
 ABSL_FLAG(int64_t, echo, 0, "internal: serve as the echo with replies of so many bytes");
 
 namespace stowage {
@@ -145,6 +148,10 @@ void ShareRedis(RedisFaults* redis, CrashOptions* options) {
     redis->Mend();
     return absl::OkStatus();
   };
+  options->empty_shared = [redis] {
+    redis->Empty();
+    return absl::OkStatus();
+  };
   options->cannot["failover"] = "without --sentinel";
 }
 
@@ -153,17 +160,23 @@ void ShareSentinels(SentinelFaults* sentinels, CrashOptions* options) {
   options->break_shared = [sentinels] { return sentinels->Next(); };
   options->fail_over = [sentinels] { return sentinels->FailOver(); };
   options->mend_shared = [sentinels] { return sentinels->AwaitWhole(); };
+  options->empty_shared = [sentinels] { return sentinels->Empty(); };
 }
 
 void ShareNothing(const std::string& why, CrashOptions* options) {
-  options->cannot["redis"] = options->cannot["failover"] = why;
+  for (const char* kind : {"redis", "failover", "decisions"}) options->cannot[kind] = why;
 }
 
-absl::Status RunCrashLoad() {
+void ShareDecisions(DurableRedisFaults* decisions, CrashOptions* options) {
+  options->stowaged.push_back(decisions->flag());
+  options->break_decisions = [decisions] { decisions->Next(); };
+}
+
+CrashOptions CrashOptionsOfFlags() {
   const std::vector<std::string> allowed = absl::GetFlag(FLAGS_allow_skipped);
   CrashOptions options;
   options.allow_skipped = {allowed.begin(), allowed.end()};
-  if (absl::Status known = CheckFaultNames(options.allow_skipped); !known.ok()) return known;
+  if (!absl::GetFlag(FLAGS_decisions_redis)) options.left_out = {"decisions"};
   // Small, so that they are full soon, and memory and disk stay as they are.
   options.stowaged = Command(nullptr, {"--cache_bytes=4194304", "--sqlite_bytes=16777216"});
   options.replicas = std::max(absl::GetFlag(FLAGS_replicas), 2);
@@ -172,8 +185,15 @@ absl::Status RunCrashLoad() {
   options.calm_seconds = absl::GetFlag(FLAGS_calm_seconds);
   options.seed = static_cast<uint64_t>(absl::GetFlag(FLAGS_seed));
   options.faketime = absl::GetFlag(FLAGS_faketime);
+  return options;
+}
+
+absl::Status RunCrashLoad() {
+  CrashOptions options = CrashOptionsOfFlags();
+  if (absl::Status known = CheckFaultNames(options.allow_skipped); !known.ok()) return known;
   std::unique_ptr<RedisFaults> redis;
   std::unique_ptr<SentinelFaults> sentinels;
+  std::unique_ptr<DurableRedisFaults> decisions;
   if (!absl::GetFlag(FLAGS_redis) && !absl::GetFlag(FLAGS_sentinel)) {
     ShareNothing("without --redis or --sentinel", &options);
   } else if (!testing::RedisServer::IsInstalled()) {
@@ -185,6 +205,10 @@ absl::Status RunCrashLoad() {
   } else {
     redis = std::make_unique<RedisFaults>();
     ShareRedis(redis.get(), &options);
+  }
+  if (absl::GetFlag(FLAGS_decisions_redis) && options.break_shared) {
+    decisions = std::make_unique<DurableRedisFaults>();
+    ShareDecisions(decisions.get(), &options);
   }
   return RunCrashes(options);
 }
@@ -233,11 +257,12 @@ absl::Status Run(const std::string& scenario) {
 
 int Main(const std::vector<std::string>& arguments) {
   const std::vector<std::string> flags = {
-      "scenario",     "stowaged",    "flags",         "stages",         "keys",
-      "rounds",       "calls",       "burst_seconds", "callers",        "connections",
-      "replicas",     "seconds",     "filling",       "seed",           "redis",
-      "echo",         "adversaries", "turn_seconds",  "redis_delay_ms", "pause_seconds",
-      "calm_seconds", "faketime",    "networks",      "sentinel",       "allow_skipped"};
+      "scenario",       "stowaged",    "flags",         "stages",         "keys",
+      "rounds",         "calls",       "burst_seconds", "callers",        "connections",
+      "replicas",       "seconds",     "filling",       "seed",           "redis",
+      "echo",           "adversaries", "turn_seconds",  "redis_delay_ms", "pause_seconds",
+      "calm_seconds",   "faketime",    "networks",      "sentinel",       "allow_skipped",
+      "decisions_redis"};
   const absl::StatusOr<bool> help = ParseFlags(arguments, flags);
   if (help.ok() && *help) {
     std::printf("usage: service_load [flags]\n\n%s", FlagHelp(flags).c_str());

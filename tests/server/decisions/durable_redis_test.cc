@@ -24,12 +24,6 @@ namespace {
 
 const bool kSkips = (SkipWithoutRedis(), true);
 
-std::vector<std::string> Durable(const std::vector<std::string>& more = {}) {
-  std::vector<std::string> arguments = {"--appendonly", "yes", "--appendfsync", "always"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
-}
-
 RedisOptions CheckedOptions(const RedisServer& redis) {
   RedisOptions options = redis.options();
   options.check = CheckDurable;

@@ -207,7 +207,7 @@ std::vector<std::string> WithDecisionsIn(const RedisServer& redis) {
 // All that knows the decisions is the Redis of their own, which is killed, too.
 TEST(DecisionsProcess, WithADurableRedisOutliveTheDiskOfWhoeverDecided) {
   const TemporaryFolder folder;
-  RedisServer plans, decisions({"--appendonly", "yes", "--appendfsync", "always"});
+  RedisServer plans, decisions(Durable());
   const std::string socket = plans.address().host_or_path;
   Stowaged a(folder / "a", socket, WithDecisionsIn(decisions));
   Stowaged b(folder / "b", socket, WithDecisionsIn(decisions));
@@ -244,7 +244,7 @@ TEST(DecisionsProcess, WithADurableRedisOutliveTheDiskOfWhoeverDecided) {
 
 TEST(DecisionsProcess, WithoutTheDurableRedisNothingIsDecidedAndPlansAreServed) {
   const TemporaryFolder folder;
-  RedisServer plans, decisions({"--appendonly", "yes", "--appendfsync", "always"});
+  RedisServer plans, decisions(Durable());
   decisions.Kill();
   // It starts all the same.
   Stowaged a(folder / "a", plans.address().host_or_path, WithDecisionsIn(decisions));

@@ -110,6 +110,16 @@ std::vector<std::string> ReplicatedAt(int port, std::vector<std::string> argumen
   return arguments;
 }
 
+std::vector<std::string> Durable(const std::vector<std::string>& more) {
+  std::vector<std::string> arguments = {"--appendonly", "yes", "--appendfsync", "always"};
+  for (const char* argument :
+       {"--no-appendfsync-on-rewrite", "no", "--maxmemory-policy", "noeviction"}) {
+    arguments.push_back(argument);
+  }
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
 RedisSentinel::RedisSentinel(int primary_port, int quorum, const std::string& settings)
     : port_(FreePort()) {
   std::ofstream(folder_ / "sentinel.conf")

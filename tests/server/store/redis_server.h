@@ -52,6 +52,9 @@ int FreePort();
 // The arguments of a server that takes its part in replication without delays, on that port.
 std::vector<std::string> ReplicatedAt(int port, std::vector<std::string> arguments = {});
 
+// The arguments of a server that --decisions_redis takes (durable_redis.h); those of `more` win.
+std::vector<std::string> Durable(const std::vector<std::string>& more = {});
+
 // A sentinel of the primary called "plans", which finds it dead within half a second once `quorum`
 // sentinels do. Not thread-safe.
 class RedisSentinel {
