@@ -33,8 +33,9 @@ struct UnfinishedPlan {
 // by key alone is not given it. Thread-safe.
 class UnfinishedPlans {
  public:
-  // Holds at most that many bytes: of the owner (memory_owner.h) that holds most, what was kept longest ago goes first (fair_order.h).
-  explicit UnfinishedPlans(Bytes capacity) : capacity_(capacity) {}
+  // Holds at most that many bytes: of the owners (memory_owner.h) that hold most, in 64ths of them, what was kept longest ago goes first
+  // (fair_order.h).
+  explicit UnfinishedPlans(Bytes capacity) : capacity_(capacity), order_(FairGranule(capacity)) {}
 
   // In the place of what was kept for the same problem and budget. `found.plan` was found, under the problem's costs.
   // O(size of plan and costs).

@@ -1,20 +1,22 @@
-// Several owners share a capacity in bytes. The least recently used item goes next of the owner that holds most.
+// Several owners share a capacity in bytes. Owners are ranked by what each holds, in whole granules. Of the owners of the greatest rank the
+// least recently used item goes next, whosever of them it is. So owners of little each are as one, and what is used stays.
 //
 // While all together are over the capacity, whoever uses a FairOrder takes the next item out (Next, Remove). At each such moment, where n
 // owners hold items, the owner of the item just added among them:
-//  - An owner that holds at most capacity / n loses nothing, whatever the others add: the mean of what n owners hold is above
-//    capacity / n, and the largest holder has at least the mean.
-//  - What an owner leaves of that share is the others'. An owner that is alone may fill the capacity: least recently used first.
-//  - The item just added goes at once only where it is all that its owner holds, and no other owner holds more. Then it alone is
-//    more than capacity / n.
-// Of owners that hold the same, the one whose sum has not changed for longest comes first. What an owner holds within its share stays
-// however long nobody has used it.
+//  - An owner that holds at most capacity / n - granule loses nothing, whatever the others add: n owners hold more than the capacity, so
+//    that the largest holds more than capacity / n, which is more than a granule above this one: its rank is greater.
+//  - An owner that holds less than a granule loses something only where every owner holds less than one.
+//  - What an owner leaves of its share is the others'. An owner that is alone may fill the capacity: least recently used first.
+//  - The item just added goes at once only where it is all that its owner holds, and every other owner is of a lower rank: it is the
+//    most recently used of all. Then it alone is more than capacity / n.
+// What an owner holds within its share stays however long nobody has used it.
 //
-// A PreparedItem allocates, nothing else does. Touch and Next take O(1), Add and Remove O(log owners).
+// A PreparedItem allocates, nothing else does. Next takes O(1), Add, Touch and Remove O(log owners).
 #ifndef STOWAGE_SERVER_STORE_FAIR_ORDER_H_
 #define STOWAGE_SERVER_STORE_FAIR_ORDER_H_
 
-#include <functional>
+#include <algorithm>
+#include <cstdint>
 #include <list>
 #include <map>
 #include <utility>
@@ -22,6 +24,11 @@
 #include "solvers/model/units.h"
 
 namespace stowage {
+
+// Of a capacity: a 64th, at least a byte. So up to 63 owners have shares.
+inline Bytes FairGranule(Bytes capacity) {
+  return Bytes(std::max<int64_t>(1, capacity.value() / 64));
+}
 
 // Not thread-safe. `Owner` has a < that does not throw.
 template <class Owner, class Item>
@@ -31,13 +38,25 @@ class FairOrder {
   struct Node {
     Item item;
     Bytes charge;
+    uint64_t used = 0;  // the clock then
     Holder* holder = nullptr;
   };
-  using Ranks = std::multimap<Bytes, Holder*, std::greater<Bytes>>;
+  struct Rank {
+    int64_t granules = 0;
+    uint64_t used = 0;  // when the holder's first item was
+
+    // Who goes first comes first. No two holders are equal: no two items were used at once.
+    bool operator<(const Rank& other) const noexcept {
+      if (granules != other.granules) return granules > other.granules;
+      return used < other.used;
+    }
+  };
+  using Ranks = std::multimap<Rank, Holder*>;
   struct Holder {
     const Owner* owner = nullptr;
-    std::list<Node> items;          // the least recently used first
-    typename Ranks::iterator rank;  // its key is what the items are charged together
+    Bytes sum;              // what the items are charged
+    std::list<Node> items;  // the least recently used first
+    typename Ranks::iterator rank;
   };
 
  public:
@@ -63,7 +82,7 @@ class FairOrder {
     PreparedItem(const Owner& owner, Bytes charge, Item item) {
       node_.push_back(Node{std::move(item), charge});
       holder_[owner];
-      rank_.emplace(Bytes(0), nullptr);
+      rank_.emplace(Rank(), nullptr);
     }
     PreparedItem(PreparedItem&&) = default;
 
@@ -75,7 +94,8 @@ class FairOrder {
     Ranks rank_;
   };
 
-  FairOrder() = default;
+  // `granule`: at least a byte.
+  explicit FairOrder(Bytes granule) : granule_(granule) {}
   FairOrder(const FairOrder&) = delete;
   FairOrder& operator=(const FairOrder&) = delete;
 
@@ -90,22 +110,28 @@ class FairOrder {
     }
     const auto node = made.node_.begin();
     node->holder = holder;
+    node->used = ++clock_;
     holder->items.splice(holder->items.end(), made.node_);
     Charge(holder, node->charge);
+    PutInRank(holder);
     return Place(node);
   }
 
   // It has been used.
   void Touch(Place place) noexcept {
-    std::list<Node>& items = place.node_->holder->items;
+    Holder* const holder = place.node_->holder;
+    std::list<Node>& items = holder->items;
+    const bool was_first = place.node_ == items.begin();
     items.splice(items.end(), items, place.node_);
+    place.node_->used = ++clock_;
+    if (was_first) PutInRank(holder);
   }
 
   void Remove(Place place) noexcept {
     Holder* const holder = place.node_->holder;
     Charge(holder, Bytes(0) - place.node_->charge);
     holder->items.erase(place.node_);
-    if (!holder->items.empty()) return;
+    if (!holder->items.empty()) return PutInRank(holder);
     ranks_.erase(holder->rank);
     holders_.erase(holders_.find(*holder->owner));
   }
@@ -117,17 +143,23 @@ class FairOrder {
   Bytes held() const noexcept { return held_; }
 
  private:
-  // Of equal sums the latest that changed is the last.
   void Charge(Holder* holder, Bytes more) noexcept {
     held_ += more;
+    holder->sum += more;
+  }
+
+  // After a change of its sum or of its first item.
+  void PutInRank(Holder* holder) noexcept {
     auto rank = ranks_.extract(holder->rank);
-    rank.key() += more;
+    rank.key() = {holder->sum.value() / granule_.value(), holder->items.front().used};
     holder->rank = ranks_.insert(std::move(rank));
   }
 
+  const Bytes granule_;
   Bytes held_;
+  uint64_t clock_ = 0;  // counts uses
   std::map<Owner, Holder> holders_;
-  Ranks ranks_;  // of the holders, who holds most first
+  Ranks ranks_;  // of the holders
 };
 
 }  // namespace stowage

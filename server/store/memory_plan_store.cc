@@ -46,7 +46,7 @@ void MemoryPlanStore::Shard::Unlink(Order::Place place) {
 
 MemoryPlanStore::MemoryPlanStore(Bytes capacity, size_t shards)
     : shard_capacity_(capacity.value() / static_cast<int64_t>(shards)) {
-  for (size_t i = 0; i < shards; ++i) shards_.push_back(std::make_unique<Shard>());
+  for (size_t i = 0; i < shards; ++i) shards_.push_back(std::make_unique<Shard>(shard_capacity_));
 }
 
 MemoryPlanStore::Shard& MemoryPlanStore::ShardOf(const PlanKey& key) {

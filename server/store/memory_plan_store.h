@@ -1,10 +1,11 @@
 // Plans in memory: sharded by key, bounded by bytes charged. Of a full shard goes first the least
-// recently looked-up entry of the owner (memory_owner.h) that holds most there (fair_order.h).
+// recently looked-up entry of the owners (memory_owner.h) that hold most there, in 64ths of the
+// shard (fair_order.h): where owners are many and hold little each, of the whole shard.
 //
-// So of n owners that hold entries of a shard, one that holds at most capacity / shards / n there
-// loses none to the others, and an entry that is larger than that, and all that its owner holds
-// there, may go as soon as it comes: Put and Replace are OK all the same. Keys spread evenly over
-// shards.
+// So of n owners that hold entries of a shard, one that holds at most capacity / shards *
+// (1 / n - 1 / 64) there loses none to the others, and an entry that is larger than capacity /
+// shards / n, and all that its owner holds there, may go as soon as it comes: Put and Replace are OK
+// all the same. Keys spread evenly over shards.
 #ifndef STOWAGE_SERVER_STORE_MEMORY_PLAN_STORE_H_
 #define STOWAGE_SERVER_STORE_MEMORY_PLAN_STORE_H_
 
@@ -54,6 +55,8 @@ class MemoryPlanStore final : public PlanStore {
   };
   using Order = FairOrder<MemoryOwner, Node>;
   struct Shard {
+    explicit Shard(Bytes capacity) : order(FairGranule(capacity)) {}
+
     mutable std::mutex mutex;
     Order order;  // by lookups
     std::unordered_map<PlanKey, Order::Place, KeyHash> index;

@@ -119,9 +119,10 @@ TEST(MemoryPlanStore, ATenantPushesOutNothingThatAnotherHoldsWithinItsShare) {
   for (const size_t shards : {1, 8}) {
     const auto each_shard = Bytes(100 * ChargeOf(*calm).value());
     MemoryPlanStore store(Bytes(each_shard.value() * static_cast<int64_t>(shards)), shards);
-    PutMany(&store, calm, 0, 50);
+    // Half of it, less a 64th of the whole.
+    PutMany(&store, calm, 0, 48);
     PutMany(&store, busy, 0, 10000);
-    for (int i = 0; i < 50; ++i) EXPECT_TRUE(Holds(&store, "calm" + std::to_string(i))) << i;
+    for (int i = 0; i < 48; ++i) EXPECT_TRUE(Holds(&store, "calm" + std::to_string(i))) << i;
     // What the one leaves the other has.
     EXPECT_EQ(store.stats().entries, static_cast<int64_t>(100 * shards));
     EXPECT_TRUE(Holds(&store, "busy9999"));
@@ -130,8 +131,8 @@ TEST(MemoryPlanStore, ATenantPushesOutNothingThatAnotherHoldsWithinItsShare) {
 }
 
 // One without a tenant, asked for by that identity.
-std::shared_ptr<const PlanEntry> EntryOfIdentity(uint64_t identity) {
-  PlanEntry entry = *EntryOf("a");
+std::shared_ptr<const PlanEntry> EntryOfIdentity(uint64_t identity, size_t bytes = 0) {
+  PlanEntry entry = *EntryOf("a", bytes);
   entry.samples = {{1, entry.reference, identity}};
   return std::make_shared<const PlanEntry>(std::move(entry));
 }
@@ -147,6 +148,24 @@ TEST(MemoryPlanStore, AnIdentityWithoutATenantHasAShareOfItsOwn) {
   EXPECT_FALSE(Holds(&store, "0"));
   EXPECT_TRUE(Holds(&store, "99"));
   EXPECT_EQ(Keys(store.ListOf("", std::nullopt, 100)).size(), 10u) << "listed as one tenant's";
+}
+
+// As where each job has an identity of its own.
+TEST(MemoryPlanStore, OfManyIdentitiesWithAPlanEachTheLeastRecentlyUsedPlanGoes) {
+  constexpr int kHeld = 100;
+  const Bytes largest = ChargeOf(*EntryOfIdentity(1, 1000));
+  MemoryPlanStore store(Bytes(kHeld * largest.value()), 1);
+  ASSERT_TRUE(store.Put(KeyOf("hot"), EntryOfIdentity(1, 1000)).ok());
+  for (int i = 0; i < 5 * kHeld; ++i) {
+    const auto entry = EntryOfIdentity(2 + static_cast<uint64_t>(i), static_cast<size_t>(i) % 900);
+    ASSERT_TRUE(store.Put(KeyOf(std::to_string(i)), entry).ok());
+    ASSERT_NE(store.Get(KeyOf("hot"), Access::kLookup), nullptr) << i;
+  }
+  EXPECT_GT(store.stats().evicted, 0);
+  const int64_t oldest_kept = 5 * kHeld - (store.stats().entries - 1);
+  for (int64_t i = 0; i < 5 * kHeld; ++i) {
+    EXPECT_EQ(Holds(&store, std::to_string(i)), i >= oldest_kept) << i;
+  }
 }
 
 TEST(MemoryPlanStore, ATenantAloneHasAllUntilAnotherComes) {
