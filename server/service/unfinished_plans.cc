@@ -30,13 +30,20 @@ void UnfinishedPlans::Keep(const PlanningProblem& problem, Bytes budget,
   const Question question{problem.key, budget};
   if (charge > capacity_) return Drop(problem, budget);
   // Made apart and then linked: where memory runs out, no question is ordered that has no plan.
-  Order::PreparedItem ordered(MemoryOwnerOf(problem), charge, question);
   std::map<Question, Unfinished> made;
-  made[question] = Unfinished{
-      problem.canonical, problem.costs, std::make_shared<const UnfinishedPlan>(found), {}};
+  Unfinished& unfinished = made[question];
+  unfinished = {problem.canonical,
+                problem.costs,
+                std::make_shared<const UnfinishedPlan>(found),
+                MemoryOwnerOf(problem),
+                {}};
   std::lock_guard<std::mutex> lock(mutex_);
+  // As an entry's (memory_owner.h): it is not another's because that one asked for it last.
+  const auto former = plans_.find(question);
+  if (former != plans_.end()) unfinished.owner = former->second.owner;
+  Order::PreparedItem ordered(unfinished.owner, charge, question);
   DropLocked(question);
-  made.begin()->second.place = order_.Add(std::move(ordered));
+  unfinished.place = order_.Add(std::move(ordered));
   plans_.insert(made.extract(made.begin()));
   while (order_.held() > capacity_) DropLocked(Question(*order_.Next()));
 }

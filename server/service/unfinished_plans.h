@@ -37,7 +37,7 @@ class UnfinishedPlans {
   // (fair_order.h).
   explicit UnfinishedPlans(Bytes capacity) : capacity_(capacity), order_(FairGranule(capacity)) {}
 
-  // In the place of what was kept for the same problem and budget. `found.plan` was found, under the problem's costs.
+  // In the place of what was kept for the same problem and budget, whose owner stays. `found.plan` was found, under the problem's costs.
   // O(size of plan and costs).
   void Keep(const PlanningProblem& problem, Bytes budget, const UnfinishedPlan& found);
 
@@ -54,6 +54,7 @@ class UnfinishedPlans {
     std::shared_ptr<const std::string> canonical;
     std::shared_ptr<const Instance> costs;
     std::shared_ptr<const UnfinishedPlan> found;
+    MemoryOwner owner;
     Order::Place place;
   };
 

@@ -406,5 +406,20 @@ TEST(UnfinishedPlans, AnIdentityWithoutATenantHasAShareOfItsOwn) {
   EXPECT_TRUE(plans.Find(busy, Bytes(1699)).has_value());
 }
 
+TEST(UnfinishedPlans, WhatIsFoundAnewIsStillWhoseItWas) {
+  const Plan plan = *MakePlan(ChainProfile({}), kTight, PlanOptions());
+  PlanningProblem first = *ProblemOf(100), next = first;
+  first.identity = 1;
+  next.identity = 2;
+  UnfinishedPlans plans(Bytes(64 << 10));
+  plans.Keep(first, Bytes(1500), {plan, seconds(1)});
+  plans.Keep(next, Bytes(1500), {plan, seconds(2)});
+  for (int64_t budget = 1501; budget < 1700; ++budget) plans.Keep(next, Bytes(budget), {plan});
+  const auto kept = plans.Find(first, Bytes(1500));
+  ASSERT_TRUE(kept.has_value());
+  EXPECT_EQ(kept->searched, seconds(2));
+  EXPECT_FALSE(plans.Find(next, Bytes(1501)).has_value());
+}
+
 }  // namespace
 }  // namespace stowage::testing
