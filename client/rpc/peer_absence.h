@@ -36,10 +36,17 @@ class PeerAbsence {
   // The server has said something.
   void Heard() { until_ = kHere; }
 
-  // A call that had that turn has not reached it.
+  // A call that had that turn has not reached it. Within a pause that is no news, but from the call that finds out. After
+  // one, while none finds out, there is another pause.
   void Missed(Turn turn, Clock::time_point now) {
-    if (turn != Turn::kProbe && until_ != kHere) return;  // no news
-    pause_ = turn == Turn::kProbe ? std::min<Clock::rep>(2 * pause_, longest_pause_) : first_pause_;
+    const Clock::rep until = until_;
+    if (turn == Turn::kProbe) {
+      pause_ = std::min<Clock::rep>(2 * pause_, longest_pause_);
+    } else if (until == kHere) {
+      pause_ = first_pause_;
+    } else if (now.time_since_epoch().count() < until) {
+      return;
+    }
     until_ = After(now, pause_);
   }
 

@@ -73,6 +73,23 @@ TEST_F(PeerAbsenceTest, WhoWasNotToFindOutPutsNothingOff) {
   EXPECT_EQ(Next(), AbsentTurn::kProbe);
 }
 
+// It had begun before, and took longer than the pause: its next try is to go elsewhere.
+TEST_F(PeerAbsenceTest, OneThatIsMissedAfterAPauseIsLeftAloneForAnother) {
+  for (const AbsentTurn turn : {AbsentTurn::kAsk, AbsentTurn::kLeave}) {
+    absence_.Heard();
+    Missed(Next());
+    now_ += seconds(5);
+    ASSERT_EQ(Next(), AbsentTurn::kProbe);
+    Missed(AbsentTurn::kProbe);
+    now_ += seconds(12);
+    Missed(turn);
+    now_ += seconds(9);
+    EXPECT_EQ(Next(), AbsentTurn::kLeave) << "as long as the one before";
+    now_ += seconds(1);
+    EXPECT_EQ(Next(), AbsentTurn::kProbe);
+  }
+}
+
 TEST_F(PeerAbsenceTest, OfManyThreadsOneFindsOut) {
   Missed(Next());
   now_ += seconds(5);
