@@ -37,6 +37,10 @@ def check_digest(folder):
     (folder / "a.c").write_text("int a;\n")
     (folder / "a.c").rename(folder / "b.c")
     assert run.digest(folder) != first, "another name"
+    for name in ("CMakeLists.txt", "find.cmake", "features.h.in"):
+        before = run.digest(folder)
+        (folder / name).write_text("built otherwise\n")
+        assert run.digest(folder) != before, name
 
 
 def all_of(port, most):
@@ -67,6 +71,26 @@ def check_servers():
     assert server.sent < 10**8, server.sent
 
 
+def check_sent(folder):
+    """What is sent while a server closes counts."""
+
+    class Closing:
+        def __init__(self, answer):
+            self.port, self.sent = 7, 1
+
+        def close(self):
+            self.sent = 2
+
+    program = folder / "program"
+    program.write_text("#!/bin/sh\necho '{\"seconds\": 1}'\n")
+    program.chmod(0o755)
+    real, run.BadServer = run.BadServer, Closing
+    try:
+        assert run.asked_once({"ours": program}, run.endless) == {"ours": {"seconds": 1, "sent": 2}}
+    finally:
+        run.BadServer = real
+
+
 def check_turns(folder):
     log = folder / "log"
     programs = {}
@@ -86,12 +110,12 @@ def check_table():
     lines = run.table(once, once, got).split("\n")
     assert lines[0] == "| | theirs | ours |" and len(lines) == 8
     assert "| a reply that trickles: s | 20.600 | 0.051 |" in lines
-    assert "| MB of it that were taken | 2000 | 3 |" in lines
+    assert "| MB of it that were sent | 2000 | 3 |" in lines
     assert "| GET of 1.8 kB, us: p50 | 14.4 | 15.2 |" in lines
 
 
 def main():
-    for check in (check_flags, check_digest, check_turns):
+    for check in (check_flags, check_digest, check_sent, check_turns):
         with tempfile.TemporaryDirectory(prefix="redis_libraries") as folder:
             check(pathlib.Path(folder))
     check_servers()
