@@ -119,7 +119,7 @@ FlightSolver::FlightSolver(const PlanningOptions& options, PlanCache* cache,
       solver_(solver),
       metrics_(metrics),
       shares_(options.lease != nullptr),
-      leased_({}, options.lease != nullptr ? options.lease : &alone_, metrics),
+      leased_(options.lease_wait, options.lease != nullptr ? options.lease : &alone_, metrics),
       unfinished_(kUnfinishedBytes) {}
 
 PlanOptions FlightSolver::OptionsFor(const Flight& flight) const {

@@ -12,6 +12,7 @@
 #include "server/runtime/account.h"
 #include "server/runtime/intake.h"
 #include "server/service/resolver.h"
+#include "server/store/leased_solve.h"
 #include "server/store/solve_lease.h"
 #include "solvers/base/tracer.h"
 #include "solvers/model/units.h"
@@ -50,6 +51,8 @@ struct PlanningOptions {
   DigestFunction digest = Sha256;
   // Who of several servers solves; null: they share nothing. Outlives the service.
   SolveLease* lease = nullptr;
+  // How a flight waits for another server's solve.
+  LeasedSolveOptions lease_wait;
   // What the solver writes on its plans: those of older versions are solved anew.
   std::string solver_version = kSolverVersion;
   ResolverOptions background;  // how often, and how many wait

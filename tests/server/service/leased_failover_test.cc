@@ -5,7 +5,6 @@
 // solve, each once, all answer with a right plan.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -30,7 +29,6 @@
 namespace stowage::testing {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 const bool kSkips = (SkipWithoutRedis(), true);
@@ -39,8 +37,8 @@ const bool kSkips = (SkipWithoutRedis(), true);
 constexpr milliseconds kLong = std::chrono::minutes(30);
 // Ends within a test.
 constexpr milliseconds kBrief = std::chrono::seconds(2);
-// Between a lease's answer, as it is noted here, and what is made of it.
-constexpr milliseconds kDoubt{500};
+// Of a Redis where an answer must come, however busy the machine is. One that is killed refuses at once.
+constexpr milliseconds kPatient = std::chrono::seconds(10);
 
 ProfileShape ShapeOf(int stages) {
   ProfileShape shape;
@@ -61,11 +59,8 @@ class WatchedLease final : public SolveLease {
 
   LeaseAnswer Acquire(const SolveQuestion& question) override {
     LeaseAnswer answer = watched_->Acquire(question);
-    const Clock::time_point now = Clock::now();
     const std::lock_guard<std::mutex> lock(mutex_);
     ++seen_[answer.state];
-    if (seen_.count(LeaseState::kTaken) > 0) longest_ = std::max(longest_, now - taken_);
-    if (answer.state == LeaseState::kTaken) taken_ = now;
     return answer;
   }
   int Seen(LeaseState state) const {
@@ -73,23 +68,18 @@ class WatchedLease final : public SolveLease {
     const auto seen = seen_.find(state);
     return seen == seen_.end() ? 0 : seen->second;
   }
-  // The longest time that who had been told of another server's solve was told nothing of it.
-  Clock::duration longest_unsure() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return longest_;
-  }
 
  private:
   SolveLease* const watched_;
   mutable std::mutex mutex_;
   std::map<LeaseState, int> seen_;
-  Clock::time_point taken_ = Clock::time_point::max();
-  Clock::duration longest_{0};
 };
 
-// As stowaged puts it together: plans in its memory and in the Redis, whose leases say who solves.
+// As stowaged puts it together: plans in its memory and in the Redis, whose leases say who solves. Who was told that another
+// one solves counts that as so for `believed`, where nobody can say.
 struct SharingServer {
-  SharingServer(const RedisOptions& options, milliseconds lease_time, bool held)
+  SharingServer(const RedisOptions& options, milliseconds lease_time, bool held,
+                std::chrono::nanoseconds believed = LeasedSolveOptions().lease_time)
       : redis(std::make_shared<RedisPool>(options)),
         redis_lease(LivingFor(lease_time), redis),
         lease(&redis_lease),
@@ -97,16 +87,17 @@ struct SharingServer {
         store(std::make_unique<MemoryPlanStore>(Bytes(64 << 20)),
               std::make_unique<RedisPlanStore>(RedisStoreOptions{}, redis, &metrics),
               std::chrono::seconds(10)),
-        service(Sharing(&lease), &store, &solver, &metrics) {}
+        service(Sharing(&lease, believed), &store, &solver, &metrics) {}
 
   static RedisLeaseOptions LivingFor(milliseconds time) {
     RedisLeaseOptions options;
     options.time_to_live = time;
     return options;
   }
-  static PlanningOptions Sharing(SolveLease* lease) {
+  static PlanningOptions Sharing(SolveLease* lease, std::chrono::nanoseconds believed) {
     PlanningOptions options;
     options.lease = lease;
+    options.lease_wait.lease_time = believed;
     return options;
   }
 
@@ -144,12 +135,10 @@ bool HasLeaseOf(const RedisServer& redis, const ProfileShape& shape) {
   return redis.Ask({"EXISTS", LeaseOf(shape)}).integer == 1;
 }
 
-// Until the server is told that another one solves what it is asked for, once more than by now, or solves it itself.
+// Until the server is told that another one solves what it is asked for, once more than by now.
 bool AwaitTold(const SharingServer& server) {
   const int before = server.lease.Seen(LeaseState::kTaken);
-  return Await([&] {
-    return server.lease.Seen(LeaseState::kTaken) > before || server.solver.started() > 0;
-  });
+  return Await([&] { return server.lease.Seen(LeaseState::kTaken) > before; });
 }
 
 bool AwaitRedis(const SharingServer& server) {
@@ -159,7 +148,7 @@ bool AwaitRedis(const SharingServer& server) {
 // Two solves that go on while the primary goes, and a server that is asked for the plan of one before, of the other after.
 struct OngoingSolves {
   explicit OngoingSolves(const RedisOptions& options)
-      : solving(options, kLong, true), asked(options, kLong, true) {}
+      : solving(options, kLong, true), asked(options, kLong, true, kLong) {}
 
   void Begin(const RedisServer& replica) {
     solving.Ask(0, kKept);
@@ -174,25 +163,20 @@ struct OngoingSolves {
   void ExpectWhatTheLeasesPromise(const RedisServer& replica) {
     ASSERT_TRUE(AwaitRedis(asked));
     ASSERT_TRUE(AwaitTold(asked));
-    const int unsure = asked.solver.started();
-    if (asked.lease.longest_unsure() < LeasedSolveOptions().lease_time - kDoubt) {
-      EXPECT_EQ(unsure, 0) << "it had been told that another one solves";
-    }
+    EXPECT_EQ(asked.solver.started(), 0) << "it had been told that another one solves";
 
     ASSERT_EQ(replica.Ask({"DEL", LeaseOf(kLost)}).integer, 1) << "as if it had not heard of it";
     asked.Ask(1, kLost);
-    ASSERT_TRUE(asked.solver.WaitUntilStarted(unsure + 1));
+    ASSERT_TRUE(asked.solver.WaitUntilStarted(1));
     ASSERT_TRUE(AwaitRedis(solving));
     solving.solver.Release();
     EXPECT_EQ(RightAnswer(&solving, 0, kKept), AnswerSource::kSolved);
     EXPECT_EQ(RightAnswer(&solving, 1, kLost), AnswerSource::kSolved);
-    if (unsure > 0) asked.solver.Release();
-    EXPECT_EQ(RightAnswer(&asked, 0, kKept),
-              unsure > 0 ? AnswerSource::kSolved : AnswerSource::kCache);
+    EXPECT_EQ(RightAnswer(&asked, 0, kKept), AnswerSource::kCache);
     asked.solver.Release();
     EXPECT_EQ(RightAnswer(&asked, 1, kLost), AnswerSource::kSolved);
     EXPECT_EQ(solving.solver.started(), 2);
-    EXPECT_EQ(asked.solver.started(), unsure + 1) << "one for the lease that was lost";
+    EXPECT_EQ(asked.solver.started(), 1) << "one for the lease that was lost";
   }
 
   SharingServer solving;
@@ -211,7 +195,10 @@ struct EndingSolve {
     ASSERT_TRUE(ending.solver.WaitUntilStarted(1));
     ASSERT_TRUE(Await([&] { return HasLeaseOf(replica, kUntold); }));
     waiting.Ask(0, kUntold);
-    ASSERT_TRUE(AwaitTold(waiting));
+    // Where the machine is so busy that Redis has not answered in time, it solves.
+    ASSERT_TRUE(Await([&] {
+      return waiting.lease.Seen(LeaseState::kTaken) > 0 || waiting.solver.started() > 0;
+    }));
   }
 
   void End() {
@@ -238,7 +225,9 @@ struct EndingSolve {
 using LeasedFailover = RedisFailover;
 
 TEST_F(LeasedFailover, AKilledPrimaryCostsNoSolveBeyondWhatTheLeasesPromise) {
-  OngoingSolves ongoing(options_);
+  RedisOptions patient = options_;
+  patient.timeout = kPatient;
+  OngoingSolves ongoing(patient);
   EndingSolve ending(options_);
   ASSERT_NO_FATAL_FAILURE(ongoing.Begin(replica_));
   ASSERT_NO_FATAL_FAILURE(ending.Begin(replica_));
@@ -260,7 +249,7 @@ TEST_F(LeasedFailover, AKilledPrimaryCostsNoSolveBeyondWhatTheLeasesPromise) {
 TEST(LeasedSolves, ARedisThatTakesNoWritesForAMomentCostsNoSolve) {
   const RedisServer redis;
   SharingServer solving(redis.options(), kLong, true);
-  SharingServer asked(redis.options(), kLong, false);
+  SharingServer asked(redis.options(), kLong, false, kLong);
   solving.Ask(0, kKept);
   ASSERT_TRUE(solving.solver.WaitUntilStarted(1));
   asked.Ask(0, kKept);
@@ -271,11 +260,8 @@ TEST(LeasedSolves, ARedisThatTakesNoWritesForAMomentCostsNoSolve) {
   ASSERT_TRUE(AwaitTold(asked));
   solving.solver.Release();
   EXPECT_EQ(RightAnswer(&solving, 0, kKept), AnswerSource::kSolved);
-  const AnswerSource source = RightAnswer(&asked, 0, kKept);
-  if (asked.lease.longest_unsure() < LeasedSolveOptions().lease_time - kDoubt) {
-    EXPECT_EQ(source, AnswerSource::kCache);
-    EXPECT_EQ(asked.solver.started(), 0);
-  }
+  EXPECT_EQ(RightAnswer(&asked, 0, kKept), AnswerSource::kCache);
+  EXPECT_EQ(asked.solver.started(), 0) << "it had been told that another one solves";
   EXPECT_EQ(solving.solver.started(), 1);
 }
 
