@@ -5,9 +5,9 @@
 // catalogue's, or where callers have none) is one owner's.
 //
 // A tenant is part of a key, an identity is not: all who ask for a key without a tenant share its entry. So what others add to it
-// (plans for more budgets) counts for who asked first; and once that one has sent a newer profile, as after drift, the entry may be another
-// identity's. That an owner within its share loses nothing to others (server/store/fair_order.h) is promised to tenants, and to identities for
-// keys that nobody else asks for.
+// (plans for more budgets) counts for who asked first; and once that one has sent a newer profile, as after drift, the entry may be
+// another identity's. That an owner within its share loses nothing to others (server/store/fair_order.h) is promised to tenants, and
+// to identities for keys that nobody else asks for.
 #ifndef STOWAGE_SERVER_ENTRIES_MEMORY_OWNER_H_
 #define STOWAGE_SERVER_ENTRIES_MEMORY_OWNER_H_
 

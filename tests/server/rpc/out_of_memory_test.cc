@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <thread>
 
 #include "server/rpc/change_ledger.h"
 #include "server/service/unfinished_plans.h"
@@ -55,15 +56,21 @@ class AnswersWithoutMemory : public ::testing::Test {
   std::atomic<int> made_{0};  // plans or frontiers of the call
   std::atomic<int> last_{-1};
   std::atomic<int> after_{0};
-  std::atomic<bool> spared_{false};  // no allocation has failed: there were fewer
+  std::atomic<std::thread::id> armed_{};  // whose allocation is to fail
+  std::atomic<bool> spared_{false};       // none has failed: there were fewer
 
  protected:
   AnswersWithoutMemory() {
     fixture_.solver.WhenMade([this] {
-      if (++made_ == last_) FailAllocationAfter(after_);
+      if (++made_ != last_) return;
+      armed_ = std::this_thread::get_id();
+      FailAllocationAfter(after_);
     });
     // What gRPC does from here on is not ours to repair.
     fixture_.metrics.on_handled = [this] {
+      const std::thread::id armed = armed_.exchange({});
+      if (armed == std::thread::id()) return;
+      EXPECT_EQ(armed, std::this_thread::get_id()) << "answered elsewhere";
       if (FailAllocationAfter(-1) >= 0) spared_ = true;
     };
   }
@@ -74,6 +81,7 @@ class AnswersWithoutMemory : public ::testing::Test {
     last_ = made_.load();
     absl::Status status;
     for (int nth = 1; !spared_; ++nth) {
+      ASSERT_LT(nth, 10000) << "an answer takes fewer allocations";
       const absl::Status before = status;
       made_ = 0;
       after_ = nth - 1;

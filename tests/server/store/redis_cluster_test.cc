@@ -430,8 +430,8 @@ TEST(RedisClusterFailover, AKilledServerCostsAWhileAndNoWrongAnswer) {
     for (const std::string& name : names) {
       const auto entry = store.Get(KeyOf(name), Access::kLookup);
       EXPECT_TRUE(entry == nullptr || (entry->canonical == name && entry->generation == 3));
+      rested |= metrics.redis_resting[static_cast<size_t>(RedisUse::kDecisions)];
     }
-    rested |= metrics.redis_resting[static_cast<size_t>(RedisUse::kDecisions)];
     EXPECT_NE(state, LeaseState::kGranted);
     failed += state == LeaseState::kFailed ? 1 : 0;
     return state == LeaseState::kTaken;
