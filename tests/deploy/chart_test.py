@@ -6,7 +6,9 @@
 Exits with 77, "skipped", where a package is missing.
 """
 import pathlib
+import shutil
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "integration"))
 from stowaged_client import need_packages, skip, use_environment  # noqa: E402
@@ -134,6 +136,32 @@ def check_own_redis_behind_tls(render):
     assert secrets == {"redis-ca": "theirs", "decisions-ca": "theirs-too"}, secrets
 
 
+def check_values_of_before(chart, render, yaml):
+    """A release keeps the values of the chart that it was made by (`helm upgrade --reuse-values`), which may lack what this one has."""
+    kept = yaml.safe_load((chart / "values.yaml").read_text())
+    for later in (kept, "entryKey"), (kept, "decisionsRedis"), (kept["redis"], "tls"), (kept["image"], "digest"):
+        del later[0][later[1]]
+    with tempfile.TemporaryDirectory() as folder:
+        older = shutil.copytree(chart, pathlib.Path(folder) / "stowage")
+        (older / "values.yaml").write_text(yaml.safe_dump(kept))
+        for name, nulls in (("plain", {"redis": {"tls": None}, "decisionsRedis": None, "entryKey": None}),
+                            ("redis", {"redis": {"enabled": True, "tls": None}, "decisionsRedis": {"tls": None}}),
+                            ("durable", {"decisionsRedis": {"enabled": True, "tls": None}})):
+            wanted = render(name)
+            assert render(name, nulls) == wanted, f"{name}: null makes another release"
+            # "durable" says nothing of the Redis of decisions but that there is one: it is not of before.
+            assert name == "durable" or render(name, chart=older) == wanted, f"{name}: values of before make another release"
+    print("values of before: rendered")
+
+
+def check_own_redis_with_sentinels(render):
+    """Every scheme of stowaged's with TLS counts as such."""
+    import manifests
+    for scheme in ("rediss", "rediss+sentinel", "rediss+cluster"):
+        resources = render("plain", {"redis": {"tls": {"secretName": "theirs"}}, "settings": {"redis": f"{scheme}://redis.example/main"}})
+        assert manifests.settings(resources)["redis_ca"] == "/etc/stowage/redis-ca/ca.crt", scheme
+
+
 def check_rolling(render):
     """A setting that changes rolls the servers; two releases do not select each other's pods."""
     def digest(resources):
@@ -157,6 +185,10 @@ def check_refusals(render):
                          ({"trustedNetwork": True, "entryKey": {"secretName": "k"}}, "entryKey.secretName"),
                          ({"trustedNetwork": True, "redis": {"tls": {"secretName": "s"}}, "settings": {"redis": "redis.example"}},
                           "redis.tls.secretName"),
+                         ({"trustedNetwork": True, "redis": {"tls": {"secretName": "s"}}, "settings": {"redis": "redisstore.example:6379"}},
+                          "redis.tls.secretName"),
+                         ({"trustedNetwork": True, "redis": {"tls": {"secretName": "s"}}, "settings": {"redis": "rediss.example:6379"}},
+                          "redis.tls.secretName"),
                          ({"trustedNetwork": True, "decisionsRedis": {"tls": {"secretName": "s"}}}, "decisionsRedis.tls.secretName"),
                          ({"trustedNetwork": True, "replica": 2}, "replica"), ({"trustedNetwork": True, "replicas": 0}, "replicas")):
         try:
@@ -179,7 +211,7 @@ def main():
     deploy = pathlib.Path(sys.argv[1]).resolve()
     chart = deploy / "helm"
 
-    def render(beginning, values=None, release="stowaged"):
+    def render(beginning, values=None, release="stowaged", chart=chart):
         files = [chart / f"{beginning}.yaml"] if beginning else []
         text = helm.render(chart, release, "stowage", files, values)
         return [one for one in yaml.safe_load_all(text) if one]
@@ -195,6 +227,8 @@ def main():
     check_own_redis(render)
     check_own_durable_redis(render)
     check_own_redis_behind_tls(render)
+    check_own_redis_with_sentinels(render)
+    check_values_of_before(chart, render, yaml)
     check_rolling(render)
     check_refusals(render)
     print("passed")

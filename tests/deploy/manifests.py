@@ -1,7 +1,11 @@
 """What must hold between the resources of a rendered overlay: what one names, another is."""
+import re
+
 import yaml
 
 from settings import check_fit, conf_values_of_text, quantity, with_variables
+
+PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
 
 
 def of_kind(resources, *kinds):
@@ -73,7 +77,7 @@ def check_ports(resources):
                 for endpoint in monitor["spec"]["podMetricsEndpoints"]:
                     assert endpoint["port"] in names, title(monitor)
         for container in workload["spec"]["template"]["spec"]["containers"]:
-            for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+            for probe in PROBES:
                 grpc = container.get(probe, {}).get("grpc")
                 assert grpc is None or grpc["port"] == names["grpc"], f"{title(workload)}: {probe}"
 
@@ -117,7 +121,7 @@ def check_hardening(resources):
 
 
 def check_redis(resources):
-    """Redis needs room beside what it keeps: for buffers, and what it has not yet given back. One is a cache, the other forgets nothing."""
+    """Redis needs memory beside what it keeps: for buffers, and what it has not given back. One is a cache, the other forgets nothing."""
     for config in of_kind(resources, "ConfigMap"):
         if "redis.conf" in config["data"]:
             lines = dict(line.split(None, 1) for line in config["data"]["redis.conf"].splitlines() if line and line[0] != "#")
@@ -136,7 +140,6 @@ def check_redis_tls(resources):
     """A Redis, its probe and stowaged agree on whether there is TLS; what each names as a file is in a volume of its own pod."""
     values = settings(resources)
     pod, stowaged = stowaged_container(resources)
-    check_mounted("stowaged", stowaged, [value for value in values.values() if value.startswith("/etc/stowage/")])
     for workload, container in containers(resources):
         if container["name"] == "redis":
             flag = "decisions_redis" if "decisions" in workload["metadata"]["name"] else "redis"
@@ -149,24 +152,86 @@ def check_redis_tls(resources):
             assert {name: options[name] for name in ("--port", "--tls-port") if name in options} == wanted, f"{title(workload)}: {options}"
             probe = container["readinessProbe"]["exec"]["command"]
             assert ("--tls" in probe) == by_tls == (f"{flag}_ca" in values), title(workload)
-            check_mounted(title(workload), container, [word for word in words + probe if word.startswith("/etc/")])
+            alive = container["livenessProbe"]
             if by_tls:
+                ended = f"{title(workload)}: nothing restarts it when its certificate ends"
+                assert alive.get("exec") == {"command": probe} and "tcpSocket" not in alive, ended
+                seconds_to_live = alive["failureThreshold"] * alive["periodSeconds"]
+                assert 60 <= seconds_to_live <= 300, f"{title(workload)}: {seconds_to_live} s until a restart"
                 theirs = secret_of(options["--tls-cert-file"], workload["spec"]["template"]["spec"], container)
                 ours = secret_of(values[f"{flag}_ca"], pod, stowaged)
                 assert ours["secretName"] == theirs["secretName"], f"{title(workload)}: {theirs}, and stowaged has {ours}"
                 assert [item["key"] for item in ours["items"]] == ["ca.crt"], f"stowaged may read the key of {title(workload)}"
 
 
-def check_mounted(where, container, files):
-    mounts = [mount["mountPath"] for mount in container["volumeMounts"]]
-    for file in files:
-        assert any(file == mount or file.startswith(mount + "/") for mount in mounts), f"{where}: no volume has {file}"
+def files_of(container, values):
+    """What a container names as a file: in its command, its arguments and its probes; stowaged in the values of its settings, too."""
+    words = container.get("command", []) + container.get("args", [])
+    words += [word for probe in PROBES for word in container.get(probe, {}).get("exec", {}).get("command", [])]
+    words += values.values() if container["name"] == "stowaged" else []
+    return {found.group(1) for found in (re.fullmatch(r"(?:--\w+=)?(/etc/.+)", word) for word in words) if found}
+
+
+def is_in(file, mount):
+    return file == mount or file.startswith(mount + "/")
 
 
 def secret_of(file, pod, container):
-    """The Secret that a container has the file by."""
-    name = next(mount["name"] for mount in container["volumeMounts"] if file.startswith(mount["mountPath"] + "/"))
-    return next(volume["secret"] for volume in pod["volumes"] if volume["name"] == name)
+    """The Secret that a container has the file by; none where another kind of volume has it."""
+    name = next(mount["name"] for mount in container["volumeMounts"] if is_in(file, mount["mountPath"]))
+    return next(volume for volume in pod["volumes"] if volume["name"] == name).get("secret")
+
+
+def keys_of_secrets(resources):
+    """The Secrets that pods need, each with the keys in it that they use: by files that they name, and by variables."""
+    values = settings(resources)
+    used = {}
+    for workload, container in containers(resources):
+        pod = workload["spec"]["template"]["spec"]
+        mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+        for file in files_of(container, values):
+            assert any(is_in(file, mount) for mount in mounts.values()), f"{title(workload)}: no volume has {file}"
+        files = {file: secret for file in files_of(container, values) if (secret := secret_of(file, pod, container))}
+        for volume in pod["volumes"]:
+            if "secret" in volume:
+                mount, secret = mounts[volume["name"]], volume["secret"]
+                named = {file[len(mount) + 1:] for file in files if files[file] is secret}
+                paths = {item["path"]: item["key"] for item in secret.get("items", [])} or {path: path for path in named}
+                assert named and named <= set(paths), f"{title(workload)}: of {mount} {named} are read, and there are {set(paths)}"
+                used.setdefault(secret["secretName"], set()).update(paths[path] for path in named)
+        for variable in container["env"]:
+            reference = variable.get("valueFrom", {}).get("secretKeyRef")
+            if reference:
+                used.setdefault(reference["name"], set()).add(reference["key"])
+    return used
+
+
+def check_secrets(resources):
+    """Each file that is named is in a volume, and the container's user, who is not its owner, may read those of a Secret by the group."""
+    keys_of_secrets(resources)
+    for workload in workloads(resources):
+        pod = workload["spec"]["template"]["spec"]
+        for volume in pod["volumes"]:
+            if "secret" in volume:
+                where, security = f"{title(workload)}: volume {volume['name']}", pod["securityContext"]
+                assert security.get("fsGroup") == security["runAsGroup"], f"{where}: of group {security.get('fsGroup')}"
+                for mode in [volume["secret"].get("defaultMode", 0o644), *(item["mode"] for item in volume["secret"].get("items", [])
+                                                                           if "mode" in item)]:
+                    assert mode & 0o040, f"{where}: mode {mode:04o}"
+
+
+def documented_secrets(deploy):
+    """The Secrets that before_use.md says how to make, in its order, each with its keys."""
+    text = (deploy / "kubernetes" / "before_use.md").read_text().replace("\\\n", " ")
+    made, names = {}, None
+    for line in text.splitlines():
+        loop = re.fullmatch(r"\s+for name in (.*); do", line)
+        names = loop.group(1).split() if loop else names
+        created = re.search(r"create secret generic (\S+) (.*)", line)
+        if created:
+            keys = {found.rpartition("/")[2] for found in re.findall(r"--from-(?:literal|file)=([^\s=]+)", created.group(2))}
+            made.update((name, keys) for name in (names if created.group(1) == "$name" else [created.group(1)]))
+    return made
 
 
 def redis_of(config, resources):
@@ -192,7 +257,7 @@ def settings(resources):
     return with_variables(conf_values_of_text(text), {one["name"]: one["value"] for one in container["env"] if "value" in one})
 
 
-def check_room_and_time(resources):
+def check_memory_and_time(resources):
     pod, container = stowaged_container(resources)
     command = container["lifecycle"]["preStop"]["exec"]["command"]
     assert command[0] == "sleep", command
@@ -201,7 +266,8 @@ def check_room_and_time(resources):
 
 
 def check_all(resources):
-    for check in (check_selectors, check_ports, check_references, check_hardening, check_redis, check_redis_tls, check_room_and_time):
+    for check in (check_selectors, check_ports, check_references, check_hardening, check_redis, check_secrets, check_redis_tls,
+                  check_memory_and_time):
         check(resources)
 
 

@@ -8,6 +8,7 @@ where a package is missing.
 """
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -95,8 +96,53 @@ def check_that_lost_tls_is_seen(resources):
                 "another's authority": lambda pod, address, stowaged, redis: next(
                     one for one in pod["volumes"] if one["name"] == volume)["secret"].update(secretName="stowaged-tls"),
                 "a key that is not Redis's alone": lambda pod, address, stowaged, redis: next(
-                    one for one in pod["volumes"] if one["name"] == volume)["secret"]["items"][0].update(key="tls.key")}.items():
-            assert refuses(manifests.check_redis_tls, changed(change)), f"{name}: {what} is not seen"
+                    one for one in pod["volumes"] if one["name"] == volume)["secret"]["items"][0].update(key="tls.key"),
+                "a liveness probe that asks nothing": lambda pod, address, stowaged, redis: redis.update(
+                    livenessProbe={"tcpSocket": {"port": "redis"}, "periodSeconds": 10, "failureThreshold": 12}),
+                "a restart at the first probe that fails": lambda pod, address, stowaged, redis: redis["livenessProbe"].update(
+                    failureThreshold=1)}.items():
+            assert refuses(check_tls_and_secrets, changed(change)), f"{name}: {what} is not seen"
+
+
+def check_tls_and_secrets(resources):
+    import manifests
+    manifests.check_secrets(resources)
+    manifests.check_redis_tls(resources)
+
+
+def check_that_unreadable_secrets_are_seen(resources):
+    """What production would be if a user could not read a file of a Secret, or the file had another name."""
+    import copy
+
+    import manifests
+    seen = set()
+    for number, workload in enumerate(manifests.workloads(resources)):
+        for index, volume in enumerate(workload["spec"]["template"]["spec"]["volumes"]):
+            if "secret" in volume:
+                for what, change in {
+                        "no group": lambda pod, secret: pod["securityContext"].pop("fsGroup"),
+                        "another group": lambda pod, secret: pod["securityContext"].update(fsGroup=1),
+                        "a mode for the owner": lambda pod, secret: secret.update(defaultMode=0o400),
+                        "another name": lambda pod, secret: secret.update(items=[{"key": "ca.crt", "path": "x.crt"}])}.items():
+                    wrong = copy.deepcopy(resources)
+                    pod = manifests.workloads(wrong)[number]["spec"]["template"]["spec"]
+                    change(pod, pod["volumes"][index]["secret"])
+                    assert refuses(manifests.check_secrets, wrong), f"{manifests.title(workload)}, {volume['name']}: {what} is not seen"
+                    seen.add((workload["metadata"]["name"], volume["name"]))
+    assert len(seen) == 9, seen
+
+
+def check_documented_secrets(deploy, overlays):
+    """before_use.md makes the Secrets that the overlays use, with the keys that pods read; production.yaml of the chart names them."""
+    import manifests
+    documented = manifests.documented_secrets(deploy)
+    for name, count in {"plain": 0, "redis": 1, "durable": 2, "production": len(documented)}.items():
+        wanted = {secret: documented[secret] for secret in list(documented)[:count]}
+        used = manifests.keys_of_secrets(overlays[name])
+        assert used == wanted, f"{name}: pods use {used}, before_use.md has {wanted}"
+    named = set(re.findall(r"stowaged?(?:-[a-z]+)+", (deploy / "helm" / "production.yaml").read_text().split("\ntls:")[0]))
+    assert named == set(documented), f"production.yaml needs {named}, before_use.md has {set(documented)}"
+    print(f"{len(documented)} Secrets, as before_use.md makes them")
 
 
 def refuses(check, resources):
@@ -155,9 +201,11 @@ def main():
         check_that_mistakes_are_seen(resources, kubernetes_validate)
         if name == "production":
             check_that_lost_tls_is_seen(resources)
+            check_that_unreadable_secrets_are_seen(resources)
             secured = manifests.settings(resources)
             assert secured.keys() >= {"tls_cert", "token_file", "entry_key_file", "redis_ca", "decisions_redis_ca"}, secured
         print(f"{name}: {count} resources, {rendered}, {valid}")
+    check_documented_secrets(deploy, {name: kustomize.render(overlays / name) for name in OVERLAYS})
     check_pins(overlays, yaml)
     print("passed")
 

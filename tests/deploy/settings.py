@@ -1,4 +1,4 @@
-"""What deployments give stowaged, and whether it fits the room and the time that they leave it."""
+"""What deployments give stowaged, and whether it fits the memory and the time that they leave it."""
 import re
 
 # Memory that a byte of an open request takes: four times for what is made of it, twice for gRPC (operating.md).

@@ -73,10 +73,11 @@ def need_client():
     need_programs("protoc")
 
 
-def start(stowaged, *flags, log=None):
-    """The process, the port of the service and that of its metrics, None where flags give it none. Later flags win. Its log goes to a file."""
+def start(stowaged, *flags, log=None, environment=None):
+    """The process, the port of the service and that of its metrics, None where flags give it none. Later flags win. Its log goes to a file.
+    `environment`: variables beside those of this process."""
     command = [stowaged, "--store=memory", "--listen=127.0.0.1:0", "--metrics_listen=", *flags]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, **(environment or {})})
     line = server.stdout.readline()
     ready = re.fullmatch(r"listening on 127\.0\.0\.1:(\d+), metrics on (?:none|127\.0\.0\.1:(\d+))\n", line)
     assert ready, f"not a ready line: {line!r}"

@@ -48,6 +48,11 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 - "no"
 {{- end }}
 
+{{/* Redis reads its certificate at its start alone: one that has ended, or is not of ca.crt any more, restarts it. */}}
+{{- define "stowage.redis.ping_by_tls" -}}
+exec: {command: [redis-cli, --tls, --cacert, /etc/redis-tls/ca.crt, ping]}
+{{- end }}
+
 {{/* The probe of a health service: Kubernetes' own, which speaks no TLS, or the client in the image. Of (chart, service). */}}
 {{- define "stowage.probe" -}}
 {{- $root := index . 0 -}}
