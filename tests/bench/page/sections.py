@@ -98,10 +98,11 @@ def sections(quick, out):
         made("mixed", "The service: a long mixed load", "service_load", ["--scenario=mixed"],
              ["--scenario=mixed", "--seconds=5", "--filling=20"], "Fails for a wrong answer, a late one, or memory that grows."),
         made("crashes", "The service: replicas that are killed", "service_load",
-             ["--scenario=crashes", "--sentinel", "--seconds=1800", f"--faketime={faketime()}", "--allow_skipped=disk,clock"],
+             ["--scenario=crashes", "--sentinel", "--decisions_redis", "--seconds=1800", f"--faketime={faketime()}", "--allow_skipped=disk,clock"],
              ["--scenario=crashes", "--seconds=4", "--pause_seconds=0.5", "--calm_seconds=2", "--seed=3", "--allow_skipped=disk,clock,redis,failover"],
-             "Two replicas that are killed, stopped, out of disk (as root) and of moved clocks (with libfaketime); their Redis fails over, is frozen and emptied. "
-             "Fails for a wrong plan, for a pin, unpinning or deletion that was acknowledged and does not hold or is missing, and for memory that grows. What "
+             "Two replicas that are killed, stopped, out of disk (as root) and of moved clocks (with libfaketime); their Redis fails over, is frozen and emptied, "
+             "the durable one of decisions is killed and frozen, and a server loses its disk. Fails for a wrong plan, for a pin, unpinning or deletion "
+             "that was acknowledged and does not hold or is missing, and for memory that grows. What "
              "could not be injected is said. Code 0 was answered, 5 not found, 14 unavailable."),
         made("shared", "The service: shared with callers who take what they can get", "service_load", ["--scenario=adversaries", "--redis"],
              ["--scenario=adversaries", "--seconds=6", "--turn_seconds=1.5", "--filling=20"],
