@@ -1,4 +1,4 @@
-# What `cmake --install` puts where, and find_package(stowage) finds. Rooms belong to components: libraries to solvers, rpc, torch and
+# What `cmake --install` puts where, and find_package(stowage) finds. Folders belong to components: libraries to solvers, rpc, torch and
 # agent, which are those of find_package, too; programs to server, command and torch_command, which both need the catalogue.
 include_guard()
 include(CMakePackageConfigHelpers)
@@ -8,21 +8,21 @@ set(STOWAGE_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/stowage)
 # Headers have their paths below this folder: #include "solvers/planner.h".
 set(STOWAGE_HEADER_DIR ${CMAKE_INSTALL_INCLUDEDIR}/stowage)
 
-# The component of the current room; empty for those that are not installed.
+# The component of the current folder; empty for those that are not installed.
 function(_stowage_component out)
-  file(RELATIVE_PATH room ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   set(component "")
-  if(room MATCHES "^solvers")
+  if(folder MATCHES "^solvers")
     set(component solvers)
-  elseif(room MATCHES "^(proto|client/rpc)")
+  elseif(folder MATCHES "^(proto|client/rpc)")
     set(component rpc)
-  elseif(room MATCHES "^client/(torch|models)")
+  elseif(folder MATCHES "^client/(torch|models)")
     set(component torch)
-  elseif(room STREQUAL client/agent)
+  elseif(folder STREQUAL client/agent)
     set(component agent)
-  elseif(room MATCHES "^(server|client/probe)$")
+  elseif(folder MATCHES "^(server|client/probe)$")
     set(component server)
-  elseif(room STREQUAL client/cli)
+  elseif(folder STREQUAL client/cli)
     set(component command)
   endif()
   set(${out} "${component}" PARENT_SCOPE)
@@ -83,10 +83,10 @@ function(_stowage_install_words)
   install(CODE "${code}" COMPONENT command)
 endfunction()
 
-# Headers of rooms and the folders below them.
+# Headers of folders and of those below them.
 function(_stowage_install_headers component)
-  foreach(room IN LISTS ARGN)
-    install(DIRECTORY ${PROJECT_SOURCE_DIR}/${room}/ DESTINATION ${STOWAGE_HEADER_DIR}/${room} COMPONENT ${component}
+  foreach(folder IN LISTS ARGN)
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/ DESTINATION ${STOWAGE_HEADER_DIR}/${folder} COMPONENT ${component}
       FILES_MATCHING PATTERN "*.h")
   endforeach()
 endfunction()
@@ -106,7 +106,7 @@ function(_stowage_install_service)
     DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT server)
 endfunction()
 
-# After all rooms: the exports, the headers, and the package's own files, which go with solvers, as all components need these.
+# After all folders: the exports, the headers, and the package's own files, which go with solvers, as all components need these.
 function(stowage_install_package)
   get_property(components GLOBAL PROPERTY STOWAGE_EXPORTS)
   list(REMOVE_DUPLICATES components)

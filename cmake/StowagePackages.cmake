@@ -1,4 +1,4 @@
-# Every outside library, found once. Rooms name the targets they use; the layers test watches who does.
+# Every outside library, found once. Folders name the targets they use; the layers test watches who does.
 find_package(absl CONFIG REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(Threads REQUIRED)

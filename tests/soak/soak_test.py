@@ -16,9 +16,9 @@ def soak(folder, tests, *flags):
     """Exit code and page of a run over a build that has these tests of solvers."""
     if "--resume" not in flags:
         shutil.rmtree(folder, ignore_errors=True)
-    rooms = folder / "build/tests/solvers"
-    rooms.mkdir(parents=True, exist_ok=True)
-    (rooms / "CTestTestfile.cmake").write_text("".join(f'add_test({name} "sh" "-c" "{command}")\n' for name, command in tests.items()))
+    folders = folder / "build/tests/solvers"
+    folders.mkdir(parents=True, exist_ok=True)
+    (folders / "CTestTestfile.cmake").write_text("".join(f'add_test({name} "sh" "-c" "{command}")\n' for name, command in tests.items()))
     out = folder / "page.md"
     done = subprocess.run([HERE / "run", "--sections=simd", f"--build={folder / 'build'}", f"--out={out}", *flags], text=True, capture_output=True)
     return done.returncode, out.read_text() if out.exists() else done.stderr

@@ -33,7 +33,7 @@ bool RepeatedCut::Layer() {
     for (int a = first_[Index(node)]; a >= 0; a = arcs_[Index(a)].next) {
       ++looked_at_;
       const Arc& arc = arcs_[Index(a)];
-      if (arc.room == 0 || depth_[Index(arc.to)] >= 0) continue;
+      if (arc.residual == 0 || depth_[Index(arc.to)] >= 0) continue;
       depth_[Index(arc.to)] = depth_[Index(node)] + 1;
       queue_.push_back(arc.to);
     }
@@ -47,13 +47,13 @@ void RepeatedCut::Block() {
   path_.clear();
   for (int node = kSource;;) {
     if (node == kSink) {
-      int64_t room = kUncut;
-      for (const int a : path_) room = std::min(room, arcs_[Index(a)].room);
+      int64_t residual = kUncut;
+      for (const int a : path_) residual = std::min(residual, arcs_[Index(a)].residual);
       size_t kept = path_.size();
       for (size_t i = path_.size(); i-- > 0;) {
-        arcs_[Index(path_[i])].room -= room;
-        arcs_[Index(path_[i] ^ 1)].room += room;
-        if (arcs_[Index(path_[i])].room == 0) kept = i;
+        arcs_[Index(path_[i])].residual -= residual;
+        arcs_[Index(path_[i] ^ 1)].residual += residual;
+        if (arcs_[Index(path_[i])].residual == 0) kept = i;
       }
       looked_at_ += static_cast<int64_t>(path_.size());
       node = arcs_[Index(path_[kept] ^ 1)].to;
@@ -61,7 +61,7 @@ void RepeatedCut::Block() {
       continue;
     }
     int& a = next_[Index(node)];
-    while (a >= 0 && (arcs_[Index(a)].room == 0 ||
+    while (a >= 0 && (arcs_[Index(a)].residual == 0 ||
                       depth_[Index(arcs_[Index(a)].to)] != depth_[Index(node)] + 1)) {
       a = arcs_[Index(a)].next;
       ++looked_at_;

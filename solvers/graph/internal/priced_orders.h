@@ -26,8 +26,8 @@ class RepeatedCut {
   int AddArc(int from, int to);
   // All capacities below kUncut must add up to less than it.
   void Set(int arc, int64_t capacity) {
-    arcs_[static_cast<size_t>(arc)].room = capacity;
-    arcs_[static_cast<size_t>(arc) ^ 1].room = 0;
+    arcs_[static_cast<size_t>(arc)].residual = capacity;
+    arcs_[static_cast<size_t>(arc) ^ 1].residual = 0;
   }
   // Afterwards OnSourceSide tells the smallest minimum cut. Every arc must have been set since the last time. CANCELLED,
   // DEADLINE_EXCEEDED.
@@ -41,7 +41,7 @@ class RepeatedCut {
   struct Arc {
     int to;
     int next;  // of the same node
-    int64_t room;
+    int64_t residual;
   };
 
   bool Layer();

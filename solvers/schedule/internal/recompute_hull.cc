@@ -41,7 +41,7 @@ class FlowNetwork {
   struct Arc {
     int to;
     int next;  // of the same node
-    int128 room;
+    int128 residual;
   };
 
   int Size() const { return static_cast<int>(arcs_.size()); }
@@ -54,7 +54,7 @@ class FlowNetwork {
       const int node = queue_[i];
       for (int a = first_[Index(node)]; a >= 0; a = arcs_[Index(a)].next) {
         const Arc& arc = arcs_[Index(a)];
-        if (arc.room == 0 || depth_[Index(arc.to)] >= 0) continue;
+        if (arc.residual == 0 || depth_[Index(arc.to)] >= 0) continue;
         depth_[Index(arc.to)] = depth_[Index(node)] + 1;
         queue_.push_back(arc.to);
       }
@@ -67,11 +67,11 @@ class FlowNetwork {
     if (node == sink) return limit;
     for (int& a = next_[Index(node)]; a >= 0; a = arcs_[Index(a)].next) {
       const Arc& arc = arcs_[Index(a)];
-      if (arc.room == 0 || depth_[Index(arc.to)] != depth_[Index(node)] + 1) continue;
-      const int128 pushed = Push(arc.to, sink, std::min(limit, arc.room));
+      if (arc.residual == 0 || depth_[Index(arc.to)] != depth_[Index(node)] + 1) continue;
+      const int128 pushed = Push(arc.to, sink, std::min(limit, arc.residual));
       if (pushed == 0) continue;
-      arcs_[Index(a)].room -= pushed;
-      arcs_[Index(a ^ 1)].room += pushed;
+      arcs_[Index(a)].residual -= pushed;
+      arcs_[Index(a ^ 1)].residual += pushed;
       return pushed;
     }
     return 0;

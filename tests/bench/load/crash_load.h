@@ -42,7 +42,7 @@ struct CrashOptions {
 
 // Planners, and an administrator who pins, unpins and deletes, ask all replicas, while one fault after the other comes, in
 // rounds of all kinds, the first one to its end: a replica is killed (SIGKILL) and started again on its files, stopped for a
-// second, or has no room on its disk (as root, who may mount one), what they share breaks or fails over, a clock jumps
+// second, or has a full disk (as root, who may mount one), what they share breaks or fails over, a clock jumps
 // by minutes. The last replica is not killed after the first quarter of the time. Where decisions have a Redis of their own, in turn
 // a server loses its disk and what they share is emptied, so that only that Redis has what that server has acknowledged; and twice that
 // Redis is away.

@@ -1,4 +1,4 @@
-// The two rooms of threads: the solver pool and the timer.
+// The two kinds of threads: the solver pool and the timer.
 #include <gtest/gtest.h>
 
 #include <algorithm>
