@@ -7,7 +7,8 @@
 // once, but one after each pause, which asks the primary for a moment and finds out whether it is back.
 // The pauses grow while it is not.
 //
-// A job's start waits no longer than planning here would take, and FallbackPolicy::patience. Of ComputePlan and
+// A job's start waits no longer than planning here would take, and FallbackPolicy::patience for each of its calls: one, where
+// the primary hangs, and up to three, where it answers each just in time. Of ComputePlan and
 // WatchPlan the primary has so long, or that quarter, to itself; then the fallback plans beside it, and who is first
 // wins. An answer of the primary ends the fallback's solve, errors included but those that send calls to the fallback,
 // and DEADLINE_EXCEEDED: then the fallback's is the answer. A plan of the fallback, or its proof that nothing

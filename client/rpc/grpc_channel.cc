@@ -41,6 +41,8 @@ grpc::ChannelArguments Arguments(const GrpcOptions& options) {
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // How calls are spread is said here, not by a text record of the name.
   arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
+  // No health is asked for: a server that drains says so at once (GOAWAY), and one that cannot answer is UNAVAILABLE, which
+  // retries and routing take elsewhere.
   if (IsSpread(options.address)) {  // by a resolver of its own: see MakeGrpcConnection
     arguments.SetServiceConfigJSON(R"({"loadBalancingConfig":[{"round_robin":{}}]})");
   }

@@ -25,7 +25,7 @@ const char* ToString(Role role);
 extern const char kRoles[];
 std::optional<Role> ParseRole(const std::string& text);
 
-// What a server that asks for no identity takes everyone for is a Caller as it is made.
+// A Caller by default is what everyone is where the server asks for no identity: of no tenant, and an administrator.
 struct Caller {
   std::string identity;  // for logs: no secret
   std::string tenant;

@@ -93,10 +93,10 @@ std::string RedisDecisions::NameOf(const PlanKey& key, const std::string& field)
 }
 
 absl::StatusOr<RedisReply> RedisDecisions::Run(const RedisCommand& command) {
-  return Answered(redis_->Run({command}));
+  return OnlyReply(redis_->Run({command}));
 }
 
-absl::StatusOr<RedisReply> RedisDecisions::Answered(
+absl::StatusOr<RedisReply> RedisDecisions::OnlyReply(
     const absl::StatusOr<std::vector<RedisReply>>& replies) {
   if (!replies.ok()) {
     metrics_->CacheFailed(CacheTier::kRedis, CacheFailure::kUnavailable);
@@ -116,7 +116,7 @@ absl::StatusOr<std::vector<Decision>> RedisDecisions::Heads(const PlanKey& key) 
     metrics_->CacheFailed(CacheTier::kRedis, CacheFailure::kCorrupt);
     return std::vector<Decision>();
   }
-  const absl::StatusOr<RedisReply> reply = Answered(replies);
+  const absl::StatusOr<RedisReply> reply = OnlyReply(replies);
   if (!reply.ok()) return reply.status();
   std::vector<Decision> heads;
   for (size_t i = 1; i < reply->list.size(); i += 2) {
@@ -204,7 +204,7 @@ absl::Status RedisDecisions::CheckPart(int part) {
     return absl::UnavailableError("what servers share was lost, and is told again");
   }
   if (!redis_->is_cluster()) return absl::OkStatus();
-  const absl::StatusOr<RedisReply> nodes = Answered(redis_->RunAt(name, {{"CLUSTER", "NODES"}}));
+  const absl::StatusOr<RedisReply> nodes = OnlyReply(redis_->RunAt(name, {{"CLUSTER", "NODES"}}));
   if (!nodes.ok()) return nodes.status();
   // A slot that comes or goes stands in brackets in the line of the server that says so.
   if (!absl::StrContains(nodes->text, "[")) return absl::OkStatus();

@@ -89,7 +89,7 @@ class RedisDecisions final : public SharedDecisions {
                                    const std::string& value) const;
   absl::StatusOr<RedisReply> Run(const RedisCommand& command);
   // The one reply; failures are counted.
-  absl::StatusOr<RedisReply> Answered(const absl::StatusOr<std::vector<RedisReply>>& replies);
+  absl::StatusOr<RedisReply> OnlyReply(const absl::StatusOr<std::vector<RedisReply>>& replies);
 
   // What the field of the key's hash is sealed as.
   std::string NameOf(const PlanKey& key, const std::string& field) const;

@@ -1,6 +1,6 @@
 // Whose share of memory an entry, or what was found for a problem, takes.
 //
-// That of its tenant. Where it has none, that of the identity whose profile is the oldest that the entry keeps: at first who
+// The rule of server/runtime/account.h, for what is kept: that of its tenant. Where it has none, that of the identity whose profile is the oldest that the entry keeps: at first who
 // asked for it first. Others to whom the same plans are given are charged nothing. What no identity has asked for (the
 // catalogue's, or where callers have none) is one owner's.
 //

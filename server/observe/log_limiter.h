@@ -1,5 +1,6 @@
 // Keeps floods out of the log: of one event at one level, and of one kind of it, so many lines a
-// second, the rest counted and told with the next line of these that passes. A token bucket each.
+// second, the rest counted and told with the next line of these that passes. A token bucket each, in one
+// atomic: each call writes a line, and none is to wait for another one's. TokenBucket (server/runtime) is for one thread.
 //
 // Thread-safe: calls for events that were there before wait for none of each other. O(log events) per call.
 #ifndef STOWAGE_SERVER_OBSERVE_LOG_LIMITER_H_

@@ -16,10 +16,11 @@ constexpr std::array<const char*, kStatusCodeCount> kCodeNames = {
 
 const char* Type(Rpc rpc) { return rpc == Rpc::kWatchPlan ? "server_stream" : "unary"; }
 
+// A call may wait for a solve.
 const Buckets& CallSeconds() {
   static const Buckets* const kBuckets =
-      new Buckets{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
-                  0.1,    0.25,    0.5,    1,     2.5,    5,     10,   30,    60};
+      new Buckets{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
+                  0.5,    1,       2.5,    5,     10,     30,    60,   120,   300,  600, 1800};
   return *kBuckets;
 }
 

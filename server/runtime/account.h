@@ -2,7 +2,8 @@
 // requests.
 //
 // That of its tenant. Where it has none, that of its identity (the name of its certificate or token).
-// Callers with neither share one account. An identity is never taken for a tenant of the same name.
+// Callers with neither share one account. An identity is never taken for a tenant of the same name. Memory of plans, which is
+// kept below this layer and has of an identity its hash alone, is shared by the same rule: server/entries/memory_owner.h.
 #ifndef STOWAGE_SERVER_RUNTIME_ACCOUNT_H_
 #define STOWAGE_SERVER_RUNTIME_ACCOUNT_H_
 

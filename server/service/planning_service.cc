@@ -47,10 +47,10 @@ PlanningService::PlanningService(const PlanningOptions& options, PlanStore* stor
           store, metrics,
           [this](const PlanningProblem& problem, const PlanEntry& entry, Bytes budget,
                  const Found& found) {
-            refresher_.Answered(problem, problem.job, entry, budget, found);
+            refresher_.NoteAnswer(problem, problem.job, entry, budget, found);
           },
           [this](const PlanKey& key, const PlanEntry& entry, const Plan& plan) {
-            refresher_.Served(key, entry, plan);
+            refresher_.NotePlan(key, entry, plan);
           }),
       solving_(options, &cache_, solver, metrics),
       flights_(options.max_deadline),

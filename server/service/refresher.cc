@@ -44,8 +44,8 @@ Refresher::Refresher(const RefresherOptions& options, PlanStore* store, const Pl
         return StillWanted(wish) != nullptr && submit_(next_id_++, solve);
       }) {}
 
-void Refresher::Answered(const PlanningProblem& problem, uint64_t job, const PlanEntry& entry,
-                         Bytes budget, const Found& found) {
+void Refresher::NoteAnswer(const PlanningProblem& problem, uint64_t job, const PlanEntry& entry,
+                           Bytes budget, const Found& found) {
   if (JudgeSample(entry, *problem.costs, job, problem.identity) == SampleVerdict::kNew) {
     submit_(next_id_++, [this, problem, job](const StopToken&) { LearnFrom(problem, job); });
   }
@@ -53,10 +53,10 @@ void Refresher::Answered(const PlanningProblem& problem, uint64_t job, const Pla
     resolver_.Want({problem.key, budget, ResolveReason::kStale,
                     std::make_shared<const PlanningProblem>(problem)});
   }
-  if (found.plan) Served(problem.key, entry, *found.plan);
+  if (found.plan) NotePlan(problem.key, entry, *found.plan);
 }
 
-void Refresher::Served(const PlanKey& key, const PlanEntry& entry, const Plan& plan) {
+void Refresher::NotePlan(const PlanKey& key, const PlanEntry& entry, const Plan& plan) {
   if (plan.provenance.solver_version == options_.solver_version || ToldLately(key, entry)) return;
   for (const ResolveWish& wish : UpgradesOf(key, entry, options_.solver_version))
     resolver_.Want(wish);

@@ -47,10 +47,10 @@ class Refresher {
             ServerMetrics* metrics, Submit submit);
 
   // `found` answers `problem` at the budget, from `entry`. `job` is the JobHash of who asked. Cheap.
-  void Answered(const PlanningProblem& problem, uint64_t job, const PlanEntry& entry, Bytes budget,
-                const Found& found);
+  void NoteAnswer(const PlanningProblem& problem, uint64_t job, const PlanEntry& entry,
+                  Bytes budget, const Found& found);
   // `plan`, of `entry`, answers somebody. O(1) but once in ten seconds for an entry as it is.
-  void Served(const PlanKey& key, const PlanEntry& entry, const Plan& plan);
+  void NotePlan(const PlanKey& key, const PlanEntry& entry, const Plan& plan);
 
  private:
   // Whether the same entry was told of lately; it is from now on.

@@ -46,7 +46,7 @@ class RefresherTest : public ::testing::Test {
   Found Answer(const Asked& asked, uint64_t job) {
     const auto entry = Now(asked);
     const Found found = BestAccepted(*asked, *entry, kTight);
-    refresher_.Answered(*asked, job, *entry, kTight, found);
+    refresher_.NoteAnswer(*asked, job, *entry, kTight, found);
     return found;
   }
   // Runs what was submitted until there are `jobs` of them.
@@ -149,7 +149,7 @@ TEST_F(RefresherTest, AnAnswerByKeyAloneUpgradesThem) {
   PlanCache cache(
       &store_, &metrics, [](const auto&, const auto&, Bytes, const Found&) { FAIL(); },
       [this](const PlanKey& key, const PlanEntry& entry, const Plan& plan) {
-        refresher_.Served(key, entry, plan);
+        refresher_.NotePlan(key, entry, plan);
       });
   size_t next = 0;
   ASSERT_TRUE(cache.FirstServing({asked->key}, kTight, TenantScope(""), MayWait::kNo, &next)->ok());
@@ -172,7 +172,7 @@ TEST_F(RefresherTest, AnEntryIsToldOfOnceInAWhile) {
   Refresher eager(options, &store_, &solver_, &metrics_,
                   [&submitted](uint64_t, const Refresher::Job&) { return ++submitted > 0; });
   for (int i = 0; i < 20; ++i) {
-    eager.Served(asked->key, *Now(asked), *Now(asked)->plans[0].plan);
+    eager.NotePlan(asked->key, *Now(asked), *Now(asked)->plans[0].plan);
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   while (submitted == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -218,7 +218,7 @@ TEST_F(RefresherTest, WhereAPlanAgesOneForTheCallersCostsComesBesideIt) {
   const Plan own = Solved(caller, budget).plan;
   ASSERT_LT(own.prediction.makespan, aging.plan->prediction.makespan);
 
-  refresher_.Answered(*caller, caller->job, *Now(asked), budget, aging);
+  refresher_.NoteAnswer(*caller, caller->job, *Now(asked), budget, aging);
   RunJobs(2);  // the sample, and the solve
   EXPECT_EQ(metrics_.resolves[static_cast<size_t>(ResolveReason::kStale)], 1);
   const Found theirs = BestAccepted(*caller, *Now(asked), budget);
