@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -16,6 +17,8 @@
 #include "client/torch/memory/tracking_allocator.h"
 #include "client/torch/offload/device_use.h"
 #include "client/torch/offload/simulated_device.h"
+#include "solvers/model/transfer_model.h"
+#include "tests/client/device/training_devices.h"
 
 namespace stowage {
 namespace {
@@ -23,13 +26,11 @@ namespace {
 // Bytes that no tensor of the graph has.
 at::Tensor Bytes1024() { return torch::empty({1024}, torch::kByte); }
 
+constexpr CopyCost kCost{int64_t{1} << 30, Nanos(1)};
+constexpr TransferModel kLink{kCost, kCost, /*full_duplex=*/true, Bytes(1 << 20)};
+
 class MovablePartsTest : public ::testing::Test {
  protected:
-  MovablePartsTest() {
-    const CopyCost cost{int64_t{1} << 30, Nanos(1)};
-    device_ = SimulatedDevice::Create({cost, cost, /*full_duplex=*/true, Bytes(1 << 20)}).value();
-  }
-
   // As the cursor of a plan asks.
   std::vector<StoragePtr> Parts(ExecutionDevice* device,
                                 const std::function<at::Tensor()>& forward) const {
@@ -51,22 +52,38 @@ class MovablePartsTest : public ::testing::Test {
 
   static void OnAnotherThread(const std::function<void()>& run) { std::thread(run).join(); }
 
-  std::unique_ptr<SimulatedDevice> device_;
-  const at::Tensor x_ = torch::rand({8}).requires_grad_();
+  const std::unique_ptr<SimulatedDevice> device_ = SimulatedDevice::Create(kLink).value();
+  at::Tensor x_ = torch::rand({8}).requires_grad_();
 };
 
-TEST_F(MovablePartsTest, WhereHooksAreForbiddenNothingCanMove) {
+class MovablePartsOnDevicesTest : public MovablePartsTest,
+                                  public testing::WithParamInterface<std::string> {
+ protected:
+  void SetUp() override {
+    SKIP_IF_MISSING(training_device_);
+    linked_ = MakeLinkedDevice(training_device_, kLink);
+    x_ = torch::rand({8}).to(training_device_.device).requires_grad_();
+  }
+
+  const TrainingDevice& training_device_ = TrainingDeviceNamed(GetParam());
+  std::unique_ptr<ExecutionDevice> linked_;
+};
+
+TEST_P(MovablePartsOnDevicesTest, WhereHooksAreForbiddenNothingCanMove) {
   const auto forward = [this] { return x_.exp().exp(); };
-  EXPECT_EQ(Parts(device_.get(), forward).size(), 1U);
+  EXPECT_EQ(Parts(linked_.get(), forward).size(), 1U);
   at::SavedTensorDefaultHooks::disable("none here");
   try {
-    Parts(device_.get(), forward);
+    Parts(linked_.get(), forward);
     ADD_FAILURE();
   } catch (const StageRuleError& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("hooks are forbidden here: none here"));
   }
   at::SavedTensorDefaultHooks::enable();
 }
+
+INSTANTIATE_TEST_SUITE_P(Devices, MovablePartsOnDevicesTest, testing::Values("cpu", "test", "cuda"),
+                         [](const auto& device) { return device.param; });
 
 TEST_F(MovablePartsTest, WhatOtherThreadsAllocateIsTheirs) {
   at::Tensor theirs;

@@ -4,13 +4,15 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "client/torch/base/tensor_storage.h"
-#include "client/torch/memory/tracking_allocator.h"
+#include "tests/client/device/training_devices.h"
 
 namespace stowage {
 namespace {
@@ -29,8 +31,14 @@ std::string WhatOf(const std::function<void()>& call) {
 // A part that saves its input, its output and two tensors of its own.
 at::Tensor Part(const at::Tensor& x) { return ((x * x).exp() * (x + 1).tanh()).sigmoid(); }
 
-class SavedSlotsTest : public testing::Test {
+// Of each tensor of a part: a whole number of blocks on any device.
+constexpr int64_t kElements = 1024;
+constexpr int64_t kTensorBytes = 4 * kElements;
+
+class SavedSlotsTest : public testing::TestWithParam<std::string> {
  protected:
+  void SetUp() override { SKIP_IF_MISSING(device_); }
+
   at::Tensor FirstForward(bool keeps) {
     at::Tensor y;
     {
@@ -55,50 +63,53 @@ class SavedSlotsTest : public testing::Test {
     return torch::autograd::grad({y.sum()}, {x_}).front();
   }
 
+  size_t OwnStorages() const { return slots_.OwnStorages(device_.device).size(); }
+
+  const TrainingDevice& device_ = TrainingDeviceNamed(GetParam());
   SavedSlots slots_;
-  at::Tensor x_ = torch::rand({1000}).requires_grad_();
+  at::Tensor x_ = torch::rand({kElements}).to(device_.device).requires_grad_();
   at::Tensor plain_ = Gradient(Part(x_));
 };
 
-TEST_F(SavedSlotsTest, WhatIsDroppedIsGoneAndSaysSo) {
+TEST_P(SavedSlotsTest, WhatIsDroppedIsGoneAndSaysSo) {
   const at::Tensor y = FirstForward(/*keeps=*/true);
-  const Bytes live = TrackingAllocator::Get()->current();
+  const Bytes live = device_.live();
   // exp's output and tanh's; x, y and what they are made of are others'.
-  EXPECT_EQ(slots_.OwnStorages(at::kCPU).size(), 2U);
+  EXPECT_EQ(OwnStorages(), 2U);
   slots_.Drop();
-  EXPECT_EQ(TrackingAllocator::Get()->current(), live - Bytes(2 * 4000));
-  EXPECT_TRUE(slots_.OwnStorages(at::kCPU).empty());
+  EXPECT_EQ(device_.live(), live - Bytes(2 * kTensorBytes));
+  EXPECT_EQ(OwnStorages(), 0U);
   EXPECT_THAT(WhatOf([&] { Gradient(y); }), HasSubstr("does not hold"));
 }
 
-TEST_F(SavedSlotsTest, DroppedAndFilledItIsTheSame) {
+TEST_P(SavedSlotsTest, DroppedAndFilledItIsTheSame) {
   const at::Tensor y = FirstForward(/*keeps=*/true);
   slots_.Drop();
   Refill(Part);
-  EXPECT_EQ(slots_.OwnStorages(at::kCPU).size(), 2U);
+  EXPECT_EQ(OwnStorages(), 2U);
   EXPECT_TRUE(Gradient(y).equal(plain_));
 }
 
-TEST_F(SavedSlotsTest, AForwardThatKeepsNothingIsFilledLater) {
-  const Bytes before = TrackingAllocator::Get()->current();
+TEST_P(SavedSlotsTest, AForwardThatKeepsNothingIsFilledLater) {
+  const Bytes before = device_.live();
   const at::Tensor y = FirstForward(/*keeps=*/false);
-  EXPECT_EQ(TrackingAllocator::Get()->current(), before + Bytes(4000));
+  EXPECT_EQ(device_.live(), before + Bytes(kTensorBytes));
   Refill(Part);
-  EXPECT_EQ(TrackingAllocator::Get()->current(), before + Bytes(3 * 4000));
+  EXPECT_EQ(device_.live(), before + Bytes(3 * kTensorBytes));
   EXPECT_TRUE(Gradient(y).equal(plain_));
-  EXPECT_EQ(TrackingAllocator::Get()->current(), before + Bytes(4000));
+  EXPECT_EQ(device_.live(), before + Bytes(kTensorBytes));
 }
 
-TEST_F(SavedSlotsTest, WhatNoGradientReachesIsHeldUntilItIsDropped) {
-  const Bytes before = TrackingAllocator::Get()->current();
+TEST_P(SavedSlotsTest, WhatNoGradientReachesIsHeldUntilItIsDropped) {
+  const Bytes before = device_.live();
   FirstForward(/*keeps=*/true).reset();
-  EXPECT_EQ(slots_.OwnStorages(at::kCPU).size(), 2U);
+  EXPECT_EQ(OwnStorages(), 2U);
   slots_.Drop();
   slots_.LetGo();
-  EXPECT_EQ(TrackingAllocator::Get()->current(), before);
+  EXPECT_EQ(device_.live(), before);
 }
 
-TEST_F(SavedSlotsTest, AnotherForwardIsRefused) {
+TEST_P(SavedSlotsTest, AnotherForwardIsRefused) {
   const at::Tensor y = FirstForward(/*keeps=*/false);
   EXPECT_THAT(WhatOf([&] { Refill([](const at::Tensor& x) { return Part(Part(x)); }); }),
               HasSubstr("saved more tensors when it ran again"));
@@ -111,7 +122,7 @@ TEST_F(SavedSlotsTest, AnotherForwardIsRefused) {
 // Multiplies twice more than Part, which saves nothing of its own.
 at::Tensor LongPart(const at::Tensor& x) { return Part(x) * 2 * 3; }
 
-TEST_F(SavedSlotsTest, AForwardStopsWhereTheLastSlotThatOwnsIsFilled) {
+TEST_P(SavedSlotsTest, AForwardStopsWhereTheLastSlotThatOwnsIsFilled) {
   at::Tensor y;
   {
     const SavedSlots::Recording recording(&slots_, /*keeps=*/false);
@@ -145,33 +156,33 @@ TEST_F(SavedSlotsTest, AForwardStopsWhereTheLastSlotThatOwnsIsFilled) {
     }
     EXPECT_FALSE(ended);
     refilling.Check();
-    EXPECT_EQ(slots_.OwnStorages(at::kCPU).size(), 3U);  // with sigmoid's output
+    EXPECT_EQ(OwnStorages(), 3U);  // with sigmoid's output
   }
   const at::Tensor gradient = Gradient(y);
   EXPECT_TRUE(gradient.equal(Gradient(LongPart(x_))));
 }
 
-TEST_F(SavedSlotsTest, WhatSavesItsOutputSaysSo) {
+TEST_P(SavedSlotsTest, WhatSavesItsOutputSaysSo) {
   FirstForward(/*keeps=*/true);
   EXPECT_TRUE(slots_.saves_output());
 }
 
-TEST_F(SavedSlotsTest, EmptiedTheyAreFilledBesideTheFirst) {
+TEST_P(SavedSlotsTest, EmptiedTheyAreFilledBesideTheFirst) {
   const at::Tensor y = FirstForward(/*keeps=*/true);
   SavedSlots others = slots_.Emptied();
-  EXPECT_TRUE(others.OwnStorages(at::kCPU).empty());
+  EXPECT_TRUE(others.OwnStorages(device_.device).empty());
   {
     SavedSlots::Refilling refilling(&others);
     Part(x_.detach().requires_grad_());
     refilling.Check();
   }
-  EXPECT_EQ(others.OwnStorages(at::kCPU).size(), 2U);
-  EXPECT_EQ(slots_.OwnStorages(at::kCPU).size(), 2U);
+  EXPECT_EQ(others.OwnStorages(device_.device).size(), 2U);
+  EXPECT_EQ(OwnStorages(), 2U);
   EXPECT_TRUE(Gradient(y).equal(plain_));
 }
 
 // As it does with slots: what no gradient can come to stays as long as the plan has it.
-TEST_F(SavedSlotsTest, AGraphWithoutSlotsIsHeldUntilItIsDroppedOrLetGo) {
+TEST_P(SavedSlotsTest, AGraphWithoutSlotsIsHeldUntilItIsDroppedOrLetGo) {
   for (const bool drops : {false, true}) {
     at::Tensor y = x_.exp();
     const StoragePtr storage = StoragePtrOf(y);
@@ -183,7 +194,7 @@ TEST_F(SavedSlotsTest, AGraphWithoutSlotsIsHeldUntilItIsDroppedOrLetGo) {
   }
 }
 
-TEST_F(SavedSlotsTest, AnInputThatIsWrittenOverIsFound) {
+TEST_P(SavedSlotsTest, AnInputThatIsWrittenOverIsFound) {
   const at::Tensor y = FirstForward(/*keeps=*/false);
   Refill(Part);
   {
@@ -192,6 +203,9 @@ TEST_F(SavedSlotsTest, AnInputThatIsWrittenOverIsFound) {
   }
   EXPECT_THAT(WhatOf([&] { Gradient(y); }), HasSubstr("modified by an inplace operation"));
 }
+
+INSTANTIATE_TEST_SUITE_P(Devices, SavedSlotsTest, testing::Values("cpu", "test", "cuda"),
+                         [](const auto& device) { return device.param; });
 
 }  // namespace
 }  // namespace stowage
