@@ -198,6 +198,15 @@ TEST_P(GraphOrderTest, BackwardsInAnotherOrderThanAutogradsAreDrivenByThePlan) {
       EXPECT_EQ(told, 4);
     }
 
+    // Who walks the graph from the loss finds the one node, and nothing behind it.
+    void ExpectNoPathToParameters(const at::Tensor& loss) const {
+      const at::Tensor weight = graph_.model.parameters().at(0);
+      EXPECT_THAT(ErrorOf([&] { torch::autograd::grad({loss}, {weight}, {}, true); }),
+                  HasSubstr("appears to not have been used"));
+      loss.backward({}, /*retain_graph=*/true, /*create_graph=*/false, {{weight}});
+      EXPECT_EQ(weight.grad().abs().sum().item<double>(), 0);
+    }
+
     void Run() {
       const Profile profile = Profiled();
       const Graph& graph = std::get<Graph>(profile.problem);
@@ -222,6 +231,7 @@ TEST_P(GraphOrderTest, BackwardsInAnotherOrderThanAutogradsAreDrivenByThePlan) {
         EXPECT_EQ(losses[0].function->name() == "StowageBackward", !as_autograd)
             << losses[0].function->name();
         EXPECT_EQ(losses[0].function == losses[1].function, !as_autograd);
+        if (!as_autograd) ExpectNoPathToParameters(loss);
         loss.backward({}, /*retain_graph=*/true);
         const GraphOutcome done = After(loss.item<double>());
         EXPECT_EQ(done.gradients, plain.gradients);
