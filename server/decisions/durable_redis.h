@@ -6,7 +6,7 @@
 // withdraws by a later decision what the Redis may have taken without saying so.
 //
 // Why Redis and not etcd: the client with its time-outs, TLS and sentinels is here, operators run a Redis already, and there is no
-// second protocol. Killed twenty times, neither lost what it had acknowledged, and Redis was back at once
+// second protocol. Killed, frozen and with a full disk, neither lost what it had acknowledged, and Redis was back at once
 // (tests/bench/measured/engines.md). What etcd would give is consensus: a decision that several machines have before it is
 // acknowledged. One Redis has one disk; one with replicas may lose the last decisions in a failover, since it replicates after it
 // answers. The deciding server's own file stands beside it in both cases, and is told again. Another engine is another SharedDecisions.
