@@ -146,6 +146,8 @@ class Crashes {
     for (int i = 0; i < options.replicas; ++i) {
       replicas_.push_back(
           std::make_unique<CrashReplica>(options.stowaged, moves_clocks ? options.faketime : ""));
+      const std::string& why_not = replicas_.back()->disk.why_not();
+      if (!why_not.empty()) faults_.Cannot("disk", why_not);
     }
     memory_.resize(replicas_.size());
     decided_.resize(replicas_.size());
@@ -154,6 +156,9 @@ class Crashes {
   }
 
   absl::Status Run() {
+    if (absl::Status possible = faults_.CheckPossible(options_.allow_skipped); !possible.ok()) {
+      return possible;
+    }
     for (size_t i = 0; i < replicas_.size(); ++i) {
       if (absl::Status started = Start(i); !started.ok()) return started;
     }
@@ -260,7 +265,7 @@ class Crashes {
     replica->Continue();
   }
   void FillDisk(CrashReplica* replica) {
-    if (!replica->disk.why_not().empty()) return faults_.Cannot("disk", replica->disk.why_not());
+    if (!replica->disk.why_not().empty()) return;  // `faults_` knows
     faults_.Came("disk");
     replica->disk.Fill();
     std::this_thread::sleep_for(std::chrono::seconds(2));

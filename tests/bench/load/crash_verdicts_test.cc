@@ -118,6 +118,21 @@ TEST(FaultTally, EachKindHasToComeOrToBeLeftOut) {
   EXPECT_FALSE(tally.Judge({"disk"}).ok());
 }
 
+TEST(FaultTally, WhatCannotComeIsSaidBeforeAnythingDid) {
+  FaultTally tally;
+  EXPECT_TRUE(tally.CheckPossible({}).ok());
+  tally.Cannot("disk", "no tmpfs may be mounted");
+  tally.Cannot("decisions", "without --redis or --sentinel");
+  const absl::Status possible = tally.CheckPossible({"disk"});
+  EXPECT_TRUE(absl::IsFailedPrecondition(possible)) << possible;
+  EXPECT_EQ(possible.message(),
+            "faults that cannot be injected: decisions (without --redis or --sentinel); "
+            "--allow_skipped=decisions does without them");
+  EXPECT_TRUE(tally.CheckPossible({"disk", "decisions"}).ok());
+  tally.LeaveOut("decisions");
+  EXPECT_TRUE(tally.CheckPossible({"disk"}).ok());
+}
+
 TEST(FaultTally, WhatIsLeftOutIsNeitherMissedNorReported) {
   FaultTally tally;
   for (const char* name : {"kill", "stop", "disk", "clock", "redis", "failover"}) tally.Came(name);

@@ -62,17 +62,32 @@ std::string FaultTally::Report() const {
   return lines;
 }
 
-absl::Status FaultTally::Judge(const std::set<std::string>& allowed) const {
-  std::vector<std::string> names, reasons;
-  for (const FaultKind& kind : Kinds()) {
-    if (TimesOf(kind.name) > 0 || allowed.count(kind.name) > 0) continue;
-    names.push_back(kind.name);
-    reasons.push_back(absl::StrCat(kind.name, " (", WhyNot(kind.name), ")"));
-  }
+absl::Status FaultTally::Missing(const std::vector<std::string>& names,
+                                 const std::string& what) const {
   if (names.empty()) return absl::OkStatus();
+  std::vector<std::string> reasons;
+  for (const std::string& name : names) {
+    reasons.push_back(absl::StrCat(name, " (", WhyNot(name), ")"));
+  }
   return absl::FailedPreconditionError(
-      absl::StrCat("faults that were not injected: ", absl::StrJoin(reasons, ", "),
+      absl::StrCat("faults that ", what, ": ", absl::StrJoin(reasons, ", "),
                    "; --allow_skipped=", absl::StrJoin(names, ","), " does without them"));
+}
+
+absl::Status FaultTally::CheckPossible(const std::set<std::string>& allowed) const {
+  std::vector<std::string> names;
+  for (const FaultKind& kind : Kinds()) {
+    if (cannot_.count(kind.name) > 0 && allowed.count(kind.name) == 0) names.push_back(kind.name);
+  }
+  return Missing(names, "cannot be injected");
+}
+
+absl::Status FaultTally::Judge(const std::set<std::string>& allowed) const {
+  std::vector<std::string> names;
+  for (const FaultKind& kind : Kinds()) {
+    if (TimesOf(kind.name) == 0 && allowed.count(kind.name) == 0) names.push_back(kind.name);
+  }
+  return Missing(names, "were not injected");
 }
 
 }  // namespace stowage

@@ -35,12 +35,15 @@ class FaultTally {
   std::vector<FaultKind> Kinds() const;
   // A line for each of these.
   std::string Report() const;
+  // FAILED_PRECONDITION with each kind that cannot come, and why, but for those of `allowed`.
+  absl::Status CheckPossible(const std::set<std::string>& allowed) const;
   // FAILED_PRECONDITION with each kind that never came, and why, but for those of `allowed`.
   absl::Status Judge(const std::set<std::string>& allowed) const;
 
  private:
   int TimesOf(const std::string& name) const;
   std::string WhyNot(const std::string& name) const;
+  absl::Status Missing(const std::vector<std::string>& names, const std::string& what) const;
 
   std::map<std::string, int> came_;
   std::map<std::string, std::string> cannot_;
