@@ -120,16 +120,7 @@ TEST_F(AnswersWithoutMemory, AFrontierThatCannotBeAnsweredIsAnErrorOfItsCallAlon
 }
 
 TEST_F(AnswersWithoutMemory, ABatchThatCannotBeAnsweredIsAnErrorOfItsCallAlone) {
-  v1::FitBatchRequest request;
-  for (const int batch : {1, 4}) {
-    ProfileShape shape;
-    shape.output = 100 * batch;
-    shape.forward_time = 500 + 10 * batch;
-    v1::BatchProfile* measured = request.add_profiles();
-    measured->set_batch_size(batch);
-    *measured->mutable_profile() = ToProto(ChainProfile(shape));
-  }
-  request.set_device_budget_bytes(20 * LeastPeak(ChainProfile({})).value());
+  const v1::FitBatchRequest request = TwoBatches();
   ExpectErrorsAndThenAnAnswer([&](int) {
     v1::FitBatchResponse response;
     grpc::ClientContext context;

@@ -134,20 +134,11 @@ TEST(PlanRpc, AFrontierHasAsManyPointsAsAskedFor) {
 
 TEST(PlanRpc, FitBatchLeavesWhatIsReserved) {
   RpcFixture fixture;
-  v1::FitBatchRequest request;
-  for (const int batch : {1, 4}) {
-    ProfileShape shape;
-    shape.output = 100 * batch;
-    shape.forward_time = 500 + 10 * batch;
-    v1::BatchProfile* measured = request.add_profiles();
-    measured->set_batch_size(batch);
-    *measured->mutable_profile() = ToProto(ChainProfile(shape));
-  }
+  v1::FitBatchRequest request = TwoBatches();
   const auto fit = [&](v1::FitBatchResponse* response) {
     grpc::ClientContext context;
     return FromGrpcStatus(fixture.stub->FitBatch(&context, request, response));
   };
-  request.set_device_budget_bytes(20 * LeastPeak(ChainProfile({})).value());
   v1::FitBatchResponse all, less;
   ASSERT_TRUE(fit(&all).ok());
   EXPECT_EQ(all.largest_batch_size(), 20);

@@ -29,6 +29,21 @@ namespace stowage::testing {
 // A budget below plain training of the profiles of tests.
 inline constexpr int64_t kTightBytes = kTight.value();
 
+// Measured with one and with four samples, on a device that takes twenty.
+inline v1::FitBatchRequest TwoBatches() {
+  v1::FitBatchRequest request;
+  for (const int batch : {1, 4}) {
+    ProfileShape shape;
+    shape.output = 100 * batch;
+    shape.forward_time = 500 + 10 * batch;
+    v1::BatchProfile* measured = request.add_profiles();
+    measured->set_batch_size(batch);
+    *measured->mutable_profile() = ToProto(ChainProfile(shape));
+  }
+  request.set_device_budget_bytes(20 * LeastPeak(ChainProfile({})).value());
+  return request;
+}
+
 class RpcFixture {
  public:
   explicit RpcFixture(bool held = false, const RequestLimits& limits = RequestLimits(),
