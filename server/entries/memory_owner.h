@@ -1,8 +1,8 @@
 // Whose share of memory an entry, or what was found for a problem, takes.
 //
-// The rule of server/runtime/account.h, for what is kept: that of its tenant. Where it has none, that of the identity whose profile is the oldest that the entry keeps: at first who
-// asked for it first. Others to whom the same plans are given are charged nothing. What no identity has asked for (the
-// catalogue's, or where callers have none) is one owner's.
+// The rule of server/runtime/account.h, for what is kept: that of its tenant. Where it has none, that of the identity whose
+// profile is the oldest that the entry keeps: at first who asked for it first. Others to whom the same plans are given are
+// charged nothing. What no identity has asked for (the catalogue's, or where callers have none) is one owner's.
 //
 // A tenant is part of a key, an identity is not: all who ask for a key without a tenant share its entry. So what others add to it
 // (plans for more budgets) counts for who asked first; and once that one has sent a newer profile, as after drift, the entry may be
